@@ -1,0 +1,34 @@
+"""Approximate analytics for streams that never end.
+
+How many different, which are the most frequent, how are they spread, show me a fair sample: answered in
+bounded memory, with stated error bounds, on Spark and straight off Kafka. Everything public is importable
+from here; nothing heavy is imported before it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# name → the module that defines it; imported on first use so that `import streamgauge` stays instant.
+_EXPORTS: dict[str, str] = {
+    "FrequentItems": ".sketches.frequent_items",
+    "HLL": ".sketches.hll",
+    "KLL": ".sketches.kll",
+    "Reservoir": ".sampling.reservoir",
+    "SketchError": ".sketches.protocol",
+}
+
+__all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(_EXPORTS[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

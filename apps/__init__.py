@@ -1,0 +1,1 @@
+"""What does somebody in this field want to be told?"""

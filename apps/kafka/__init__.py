@@ -1,0 +1,1 @@
+"""A real Kafka broker to try things on: jars, start, stop."""

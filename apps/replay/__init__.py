@@ -1,0 +1,1 @@
+"""Generated and recorded streams, replayed into Kafka."""

@@ -1,0 +1,1 @@
+"""Trending tags on social streams."""

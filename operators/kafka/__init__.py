@@ -1,0 +1,1 @@
+"""Kafka's side of a stream: messages in as Arrow, tables out."""

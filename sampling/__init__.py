@@ -1,0 +1,1 @@
+"""Which rows stand for all?"""

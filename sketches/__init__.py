@@ -1,0 +1,1 @@
+"""What can be kept of a million values in a few kilobytes?"""

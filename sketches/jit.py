@@ -1,0 +1,27 @@
+"""The one place that says how kernels are compiled.
+
+Every kernel is `nogil` (two threads may update two sketches at once), cached on disk (a second process
+compiles nothing) and divides as NumPy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+BLOCK = 2048
+"""Rows hashed at a time: slices of this size are vectorised by LLVM and stay in the first-level cache."""
+
+
+def kernel(function: F) -> F:
+    """Compile a kernel over plain arrays: nogil, cached, NumPy's division."""
+    return numba.njit(nogil=True, cache=True, error_model="numpy", boundscheck=None)(function)
+
+
+def inlined(function: F) -> F:
+    """Compile a scalar helper that is inlined into the kernels that call it."""
+    return numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)

@@ -1,0 +1,99 @@
+"""What every sketch can do, alone and by the thousand.
+
+`Sketch` is one sketch. `Groups` is many of one family in one set of arrays, addressed by group number; the
+table of sketches is made of them. A family is one module that defines one of each.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+
+class SketchError(ValueError):
+    """Bytes that are not this sketch, parameters out of range, or sketches that can't be merged.
+
+    The message names the family, what was wrong, and what was expected.
+    """
+
+
+class Sketch(ABC):
+    """One mergeable summary of a stream, with a stated error.
+
+    Subclasses promise: `update` of any cut of a stream into batches gives what item by item gives; `merge`
+    is associative and commutative; `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped.
+    """
+
+    family: ClassVar[str]
+    """The name in error messages and in the registry, such as ``"HLL"``."""
+
+    @abstractmethod
+    def update(self, values: Any) -> Self:
+        """Add one scalar, a list, a NumPy array or an Arrow array; returns the sketch itself."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Fold `other` in, in place; returns the sketch itself. Raises `SketchError` if they can't be merged."""
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """The sketch in the bytes its field uses."""
+
+    @classmethod
+    @abstractmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The sketch those bytes hold. Raises `SketchError` for anything else."""
+
+    @abstractmethod
+    def answer(self) -> Any:
+        """The usual question's answer with its bounds, as plain Python values that JSON can hold."""
+
+    def copy(self) -> Self:
+        """An independent equal sketch."""
+        return self.from_bytes(self.to_bytes())
+
+    def __or__(self, other: Self) -> Self:
+        return self.copy().merge(other) if isinstance(other, type(self)) else NotImplemented
+
+    def __bytes__(self) -> bytes:
+        return self.to_bytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+
+class Groups(ABC):
+    """Many sketches of one family and one set of parameters, side by side in arrays.
+
+    Group numbers run from 0 to ``len(self) - 1``. A group that has seen little costs little.
+    """
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups; the new ones are empty. Never shrinks."""
+
+    @abstractmethod
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add values to their groups: `groups[i]` (any integer dtype) is the group of row `i`.
+
+        A null is skipped; of a list column every element counts towards its row's group. `inputs` are a
+        family's further row-wise inputs, such as ``weight=``.
+        """
+
+    @abstractmethod
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Fold serialised sketches in: `column[i]`, as `to_arrow` wrote it, into group `groups[i]`."""
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Array:
+        """One value a group, in group order: the sketch's bytes as `binary`, or a plain exact value."""
+
+    @abstractmethod
+    def __getitem__(self, group: int) -> Any:
+        """A copy of one group as a single sketch."""

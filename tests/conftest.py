@@ -1,0 +1,38 @@
+"""Fixtures of the whole run: one broker, one Spark session, the recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Path:
+    """The folder of real recordings; tests that need it skip where the project was cloned alone."""
+    if not RECORDINGS.is_dir():
+        pytest.skip(f"the recordings are not here: no folder {RECORDINGS}")
+    return RECORDINGS
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One embedded broker for the whole run; `kafka.bootstrap_servers` is its address."""
+    from streamgauge.apps.kafka.broker import EmbeddedKafka
+
+    with EmbeddedKafka(data=tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One local Spark session for the whole run."""
+    from streamgauge.spark_udafs.session import session
+
+    spark = session("tests", master="local[2]", config={"spark.ui.enabled": "false"})
+    yield spark
+    spark.stop()
