@@ -45,7 +45,11 @@ class Values:
             return pa.array(self.numbers)
         wide = self.offsets.dtype == np.int64
         text = self.kind == "string"
-        kind = (pa.large_string() if text else pa.large_binary()) if wide else (pa.string() if text else pa.binary())
+        kind = (
+            (pa.large_string() if text else pa.large_binary())
+            if wide
+            else (pa.string() if text else pa.binary())
+        )
         return pa.Array.from_buffers(
             kind, len(self), [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
         )
@@ -101,34 +105,44 @@ def as_array(values: Any) -> pa.Array:
 
 def _from_arrow(array: pa.Array) -> Values:
     rows: np.ndarray | None = None
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    while pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type):
+    array = _plain(array)
+    while (
+        pa.types.is_list(array.type)
+        or pa.types.is_large_list(array.type)
+        or pa.types.is_fixed_size_list(array.type)
+    ):
         parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
         rows = parents if rows is None else rows[parents]
-        array = pc.list_flatten(array)
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
+        array = _plain(pc.list_flatten(array))
     if array.null_count:
         kept = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
         rows = kept if rows is None else rows[kept]
         array = array.drop_null()
     kind = array.type
-    if pa.types.is_string_view(kind):
-        array, kind = array.cast(pa.large_string()), pa.large_string()
-    elif pa.types.is_binary_view(kind):
-        array, kind = array.cast(pa.large_binary()), pa.large_binary()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _strings(array, "string", rows)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return _strings(array, "binary", rows)
     if pa.types.is_null(kind):
-        return Values("int64", _NO_NUMBERS, _NO_OFFSETS, _NO_DATA, rows if rows is not None else np.empty(0, np.int64))
+        return Values(
+            "int64", _NO_NUMBERS, _NO_OFFSETS, _NO_DATA, rows if rows is not None else np.empty(0, np.int64)
+        )
     if pa.types.is_temporal(kind):
         array = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise TypeError(f"a column of {kind} can't be sketched; cast it to an integer, a double or a string")
     return _numbers(array.to_numpy(zero_copy_only=False), rows)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Dictionaries decoded, views as offsets and data."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())
+    return array
 
 
 def _numbers(numbers: np.ndarray, rows: np.ndarray | None) -> Values:
