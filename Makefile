@@ -1,0 +1,66 @@
+# make demo    the main job: a real Kafka, a social stream, trending tags on Spark (ARGS="--engine local" …)
+# make test    everything that must hold: style, types, tests with a real broker and a real Spark
+# make quick   the developer's loop: style, types, and the tests that need neither
+# make bench   every speed claim against its peer, as a table
+# make soak    long fault and load campaigns
+# make clean   remove the virtual environment and caches
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick style types bench soak clean setup
+
+help:
+	@sed -n 's/^# \(make .*\)/  \1/p' Makefile
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "streamgauge needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -q python3-venv; } \
+	  || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "setting up $(VENV) (once; Spark alone is 400 MB, a minute or two)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install -q --upgrade "pip>=24" "setuptools>=77"
+	@$(PIP) install -q --progress-bar on -e ".[dev]"
+	@$(BIN)/python -m streamgauge.apps.java
+	@$(BIN)/python -m streamgauge.sketches.warm
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/streamgauge demo trending $(ARGS)
+
+test: style types
+	@$(BIN)/python -m pytest -m "not soak" $(ARGS)
+
+quick: style types
+	@$(BIN)/python -m pytest -q -x -m "not soak and not kafka and not spark" $(ARGS)
+
+style: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+# The root is the package under another name than its folder's: mypy sees it through a link of the right name.
+types: $(STAMP)
+	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/streamgauge
+	@cd $(VENV)/src && ../bin/mypy --config-file streamgauge/pyproject.toml -p streamgauge
+
+$(VENV)/.bench: $(STAMP)
+	@$(PIP) install -q -e ".[dev,bench]"
+	@touch $@
+
+bench: $(VENV)/.bench
+	@$(BIN)/python -m bench $(ARGS)
+
+soak: $(STAMP)
+	@$(BIN)/python -m pytest -m soak $(ARGS)
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+"""Run the benchmarks and print their table: ``python -m bench [WORD...]``."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+NO_SCRIPTS = {"__main__", "measure"}
+COLUMNS = ["claim", "ours", "peer", "ratio", "target"]
+RUN = "import importlib, json, sys; print('\\n' + json.dumps(importlib.import_module(sys.argv[1]).main(), default=str))"
+
+
+def scripts(words: list[str]) -> list[str]:
+    """The names of the benchmark modules that hold one of the words, or all."""
+    names = [module.name for module in pkgutil.iter_modules([str(HERE)]) if module.name not in NO_SCRIPTS]
+    return [name for name in names if not words or any(word in name for word in words)]
+
+
+def main(words: list[str]) -> int:
+    """Each script in a process of its own, so that none inherits another's threads and caches."""
+    console = Console(width=max(Console().width, 120) if not sys.stdout.isatty() else None)
+    failed = 0
+    for name in scripts(words):
+        with console.status(f"running {name}"):
+            done = subprocess.run(
+                [sys.executable, "-c", RUN, f"bench.{name}"],
+                cwd=HERE.parent,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        if done.returncode:
+            failed += 1
+            console.print(f"[red]{name} failed[/]\n{done.stderr[-3000:]}")
+            continue
+        table = Table(title=name, title_justify="left", title_style="bold")
+        for column in COLUMNS:
+            table.add_column(column, justify="left" if column == "claim" else "right")
+        for row in json.loads(done.stdout.rstrip().splitlines()[-1]):
+            table.add_row(*(str(row.get(column, "")) for column in COLUMNS))
+        console.print(table)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
