@@ -14,7 +14,10 @@ from rich.table import Table
 HERE = Path(__file__).parent
 NO_SCRIPTS = {"__main__", "measure"}
 COLUMNS = ["claim", "ours", "peer", "ratio", "target"]
-RUN = "import importlib, json, sys; print('\\n' + json.dumps(importlib.import_module(sys.argv[1]).main(), default=str))"
+RUN = """
+import importlib, json, sys
+print(json.dumps(importlib.import_module(sys.argv[1]).main(), default=str))
+"""
 
 
 def scripts(words: list[str]) -> list[str]:
@@ -32,8 +35,7 @@ def main(words: list[str]) -> int:
             done = subprocess.run(
                 [sys.executable, "-c", RUN, f"bench.{name}"],
                 cwd=HERE.parent,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 text=True,
             )
         if done.returncode:

@@ -36,7 +36,7 @@ class Sketch(ABC):
 
     @abstractmethod
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, in place; returns the sketch itself. Raises `SketchError` if they can't be merged."""
+        """Fold `other` in, in place; returns itself. Raises `SketchError` if they can't be merged."""
 
     @abstractmethod
     def to_bytes(self) -> bytes:
