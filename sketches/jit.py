@@ -19,9 +19,11 @@ BLOCK = 2048
 
 def kernel(function: F) -> F:
     """Compile a kernel over plain arrays: nogil, cached, NumPy's division."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy", boundscheck=None)(function)
+    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    return compiled
 
 
 def inlined(function: F) -> F:
     """Compile a scalar helper that is inlined into the kernels that call it."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)
+    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)
+    return compiled

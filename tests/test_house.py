@@ -20,7 +20,7 @@ DOORS = {("operators/stream.py", "spark_udafs")}
 def imported_floors(path: Path) -> set[str]:
     """The floors a module imports from, relative imports resolved."""
     package = path.relative_to(ROOT).parts[:-1]
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
