@@ -1,0 +1,228 @@
+"""Kernels of the exact aggregates: rows (group, value) into plain state arrays handed in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .jit import inlined, kernel
+
+_LOW = np.int64(0xFFFFFFFF)
+
+
+@kernel
+def count(groups, counts):  # type: ignore[no-untyped-def]
+    """Add one a row."""
+    for i in range(len(groups)):
+        counts[groups[i]] += 1
+
+
+@kernel
+def add_counts(groups, more, counts):  # type: ignore[no-untyped-def]
+    """Add a number a row."""
+    for i in range(len(groups)):
+        counts[groups[i]] += more[i]
+
+
+@kernel
+def add_whole(groups, values, high, low, seen):  # type: ignore[no-untyped-def]
+    """Sum int64 as high · 2^32 + low, so that no order of adding overflows on the way."""
+    for i in range(len(groups)):
+        g = groups[i]
+        high[g] += values[i] >> np.int64(32)
+        total = low[g] + (values[i] & _LOW)
+        high[g] += total >> np.int64(32)
+        low[g] = total & _LOW
+        seen[g] = 1
+
+
+@inlined
+def _neumaier(total, lost, x):  # type: ignore[no-untyped-def]
+    """One compensated addition: the new total, and what rounding has lost so far."""
+    after = total + x
+    if abs(total) >= abs(x):
+        lost += (total - after) + x
+    else:
+        lost += (x - after) + total
+    return after, lost
+
+
+@kernel
+def add_real(groups, values, total, lost, counts, ones):  # type: ignore[no-untyped-def]
+    """Sum doubles, compensated (Neumaier 1974); `ones` is empty, or how many values each stands for."""
+    each = len(ones) == len(values)
+    for i in range(len(groups)):
+        g = groups[i]
+        total[g], lost[g] = _neumaier(total[g], lost[g], values[i])
+        counts[g] += ones[i] if each else 1
+
+
+@kernel
+def welford(groups, values, n, mean, m2):  # type: ignore[no-untyped-def]
+    """Count, mean and sum of squared deviations, a value at a time (Welford 1962)."""
+    for i in range(len(groups)):
+        g = groups[i]
+        n[g] += 1
+        delta = values[i] - mean[g]
+        mean[g] += delta / n[g]
+        m2[g] += delta * (values[i] - mean[g])
+
+
+@kernel
+def chan(groups, more_n, more_mean, more_m2, n, mean, m2):  # type: ignore[no-untyped-def]
+    """Fold such triples together (Chan, Golub, LeVeque 1979)."""
+    for i in range(len(groups)):
+        g = groups[i]
+        if more_n[i] == 0:
+            continue
+        if n[g] == 0:
+            n[g], mean[g], m2[g] = more_n[i], more_mean[i], more_m2[i]
+            continue
+        total = n[g] + more_n[i]
+        delta = more_mean[i] - mean[g]
+        # weighted symmetrically, so that a with b gives the bits that b with a gives
+        mean[g] = mean[g] * (n[g] / total) + more_mean[i] * (more_n[i] / total)
+        m2[g] = (m2[g] + more_m2[i]) + delta * delta * (np.float64(n[g]) * np.float64(more_n[i]) / total)
+        n[g] = total
+
+
+@kernel
+def order_doubles(values, keys):  # type: ignore[no-untyped-def]
+    """Doubles as int64 in the same order: −0.0 before 0.0, every NaN one and last."""
+    bits = values.view(np.int64)
+    for i in range(len(values)):
+        b = bits[i]
+        if values[i] != values[i]:
+            b = np.int64(0x7FF8000000000000)
+        keys[i] = b ^ ((b >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+@kernel
+def least(groups, keys, best, seen):  # type: ignore[no-untyped-def]
+    """Keep each group's smallest key."""
+    for i in range(len(groups)):
+        g = groups[i]
+        if seen[g] == 0 or keys[i] < best[g]:
+            best[g] = keys[i]
+            seen[g] = 1
+
+
+@kernel
+def earliest(groups, times, keys, best_time, best, seen):  # type: ignore[no-untyped-def]
+    """Keep each group's smallest (time, key)."""
+    for i in range(len(groups)):
+        g = groups[i]
+        t = times[i]
+        if seen[g] == 0 or t < best_time[g] or (t == best_time[g] and keys[i] < best[g]):
+            best_time[g] = t
+            best[g] = keys[i]
+            seen[g] = 1
+
+
+@inlined
+def _compare(a, a_start, a_end, b, b_start, b_end):  # type: ignore[no-untyped-def]
+    """Bytes in unsigned order, as UTF-8 and Spark order strings: −1, 0 or 1."""
+    result = 0
+    shared = min(a_end - a_start, b_end - b_start)
+    for i in range(shared):
+        x = a[a_start + i]
+        y = b[b_start + i]
+        if x != y:
+            result = -1 if x < y else 1
+            break
+    if result == 0 and a_end - a_start != b_end - b_start:
+        result = -1 if a_end - a_start < b_end - b_start else 1
+    return result
+
+
+@kernel
+def choose_rows(groups, times, offsets, data, sign, row, touched):  # type: ignore[no-untyped-def]
+    """The row of each group that comes first by (time, sign · bytes) in this batch.
+
+    `row` (−1 everywhere on entry) holds it by group, `touched` lists the groups met; returns how many.
+    """
+    timed = len(times) > 0
+    met = 0
+    for i in range(len(groups)):
+        g = groups[i]
+        j = row[g]
+        if j < 0:
+            row[g] = i
+            touched[met] = g
+            met += 1
+            continue
+        order = 0
+        if timed and times[i] != times[j]:
+            order = -1 if times[i] < times[j] else 1
+        else:
+            order = sign * _compare(
+                data,
+                np.int64(offsets[i]),
+                np.int64(offsets[i + 1]),
+                data,
+                np.int64(offsets[j]),
+                np.int64(offsets[j + 1]),
+            )
+        if order < 0:
+            row[g] = i
+    return met
+
+
+@kernel
+def drop_losers(touched, times, offsets, data, sign, row, best_time, start, length, arena):  # type: ignore[no-untyped-def]
+    """Clear `row` of the groups whose state comes first already; returns the bytes the others need."""
+    timed = len(times) > 0
+    needed = np.int64(0)
+    for t in range(len(touched)):
+        g = touched[t]
+        i = row[g]
+        if length[g] >= 0:
+            if timed and times[i] != best_time[g]:
+                order = -1 if times[i] < best_time[g] else 1
+            else:
+                order = sign * _compare(
+                    data,
+                    np.int64(offsets[i]),
+                    np.int64(offsets[i + 1]),
+                    arena,
+                    start[g],
+                    start[g] + length[g],
+                )
+            if order >= 0:
+                row[g] = -1
+                continue
+        needed += np.int64(offsets[i + 1]) - np.int64(offsets[i])
+    return needed
+
+
+@kernel
+def keep_rows(touched, times, offsets, data, row, best_time, start, length, arena, used):  # type: ignore[no-untyped-def]
+    """Copy the winners' bytes behind the arena's `used` ones and reset `row`; returns the new `used`."""
+    timed = len(times) > 0
+    for t in range(len(touched)):
+        g = touched[t]
+        i = row[g]
+        row[g] = -1
+        if i < 0:
+            continue
+        begin = np.int64(offsets[i])
+        size = np.int64(offsets[i + 1]) - begin
+        for b in range(size):
+            arena[used + b] = data[begin + b]
+        start[g] = used
+        length[g] = size
+        used += size
+        if timed:
+            best_time[g] = times[i]
+    return used
+
+
+@kernel
+def gather(start, length, arena, offsets, out):  # type: ignore[no-untyped-def]
+    """Live strings in group order into `out`, their ends into `offsets` (length −1 is an absent one)."""
+    used = np.int64(0)
+    offsets[0] = 0
+    for g in range(len(start)):
+        for b in range(length[g]):
+            out[used + b] = arena[start[g] + b]
+        used += max(length[g], np.int64(0))
+        offsets[g + 1] = used
