@@ -1,0 +1,297 @@
+"""A real Kafka broker inside a program: one KRaft node on loopback ports, up in seconds.
+
+    with EmbeddedKafka() as kafka:
+        kafka.create_topic("posts", partitions=4)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+For trying out and for tests, on Linux and macOS; it listens on 127.0.0.1 alone and asks nobody who they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Self
+
+from ..java import find_java
+from .jars import kafka_jars
+
+HOST = "127.0.0.1"
+_READY = "Kafka Server started"
+_JVM = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+_START_SECONDS = 90.0
+_STOP_SECONDS = 10.0
+_WATCHDOG = Path(__file__).with_name("watchdog.py")
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={logs}
+# One node: everything has one replica, and few partitions so that it starts and stops quickly.
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+# A broker that was killed may come back as soon as its old session is over.
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+auto.create.topics.enable=false
+# Replayed posts carry old clocks: nothing is deleted for its age.
+log.retention.ms=-1
+# A small heap: the cleaner's default buffer alone would take 128 MB of it.
+log.cleaner.dedupe.buffer.size=4194304
+"""
+
+_LOGGING = """\
+rootLogger.level=WARN
+rootLogger.appenderRef.out.ref=OUT
+logger.server.name=kafka.server.KafkaRaftServer
+logger.server.level=INFO
+appender.out.type=Console
+appender.out.name=OUT
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %m (%c)%n
+"""
+
+
+class BrokerError(RuntimeError):
+    """The embedded broker can't do what was asked; the message says why, with the broker's last words."""
+
+
+class EmbeddedKafka:
+    """One Kafka node, as a context manager or through `start` and `stop`.
+
+    `port` is the port of 127.0.0.1 to listen on, else a free one. `data` is a folder that keeps topics,
+    messages and, unless another is asked for, the port across restarts; without one everything is thrown away
+    at the end. The broker ends with the process that started it, however that ends; with ``detached=True`` it
+    stays until its `pid` is ended.
+
+    Transactions, consumer groups and compaction work as on any cluster; a topic is not created by being
+    named. Raises `BrokerError`, `JarsError` or `JavaError` from `start`.
+    """
+
+    def __init__(
+        self, port: int | None = None, data: str | Path | None = None, *, detached: bool = False
+    ) -> None:
+        self._asked = port
+        self._port: int | None = None
+        self._keep = None if data is None else Path(data).expanduser().resolve()
+        self._folder = self._keep
+        self._detached = detached
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"EmbeddedKafka({self.bootstrap_servers if self.running else 'stopped'})"
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def port(self) -> int:
+        """The port it listens on; the same again after `stop` and `start`."""
+        if self._port is None:
+            raise BrokerError("the embedded broker has not been started yet; call start() or use `with`")
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Its address, for ``bootstrap.servers``."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process to end a detached broker by."""
+        if self._process is None:
+            raise BrokerError("the embedded broker is not running; call start() or use `with`")
+        return self._process.pid
+
+    @property
+    def folder(self) -> Path:
+        """Where its data, settings and log file lie while it runs."""
+        if self._folder is None:
+            raise BrokerError("the embedded broker has no folder before start(); call start() or use `with`")
+        return self._folder
+
+    def start(self) -> Self:
+        """Start, and return once it serves (seconds; the first time ever Kafka's jars are fetched)."""
+        if self.running:
+            return self
+        java, jars = find_java(), kafka_jars()
+        self._folder = self._keep or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._choose_port()
+            settings = self._write_settings()
+            command = [
+                str(java.program),
+                *_JVM,
+                f"-Dlog4j2.configurationFile={self.folder / 'logging.properties'}",
+            ]
+            command += ["-cp", f"{jars}/*"]
+            self._format(command, settings)
+            self._process = self._launch([*command, "kafka.Kafka", str(settings)])
+            self._await_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop; quickly, and whatever state it is in. Kept data is flushed first, other data removed."""
+        if self._process is not None:
+            if self._keep is None and not self._detached:
+                self._process.send_signal(signal.SIGUSR1)
+            else:
+                self._process.terminate()
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.send_signal(signal.SIGKILL if self._detached else signal.SIGUSR1)
+                self._process.wait()
+            self._process = None
+        if self._keep is None and self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+        """Create a topic and wait until it can be written to. Raises `BrokerError` if it exists already."""
+        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        topic: Any = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
+        try:
+            admin.create_topics([topic], operation_timeout=15)[name].result(20)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                raise BrokerError(f"topic {name!r} exists already; choose another name") from None
+            raise BrokerError(f"topic {name!r} could not be created: {error.args[0].str()}") from None
+        deadline = time.monotonic() + 15
+        while time.monotonic() < deadline:
+            known = admin.list_topics(name, timeout=5).topics[name]
+            if len(known.partitions) == partitions and all(p.leader >= 0 for p in known.partitions.values()):
+                return
+            time.sleep(0.02)
+        raise BrokerError(f"topic {name!r} was created but has no leader after 15 s; see the broker's log")
+
+    def _choose_port(self) -> None:
+        asked = self._asked or self._port
+        remembered = self.folder / "port.json"
+        if asked is None and remembered.is_file():
+            last = int(json.loads(remembered.read_text())["port"])
+            asked = last if _is_free(last) else None
+        if asked is not None and not _is_free(asked):
+            raise BrokerError(
+                f"port {asked} on {HOST} is taken by another program; "
+                "name another port, or none for a free one"
+            )
+        self._port = asked or _free_port()
+        remembered.write_text(json.dumps({"port": self._port}))
+
+    def _write_settings(self) -> Path:
+        settings = self.folder / "broker.properties"
+        controller = _free_port(but=self.port)
+        logs = self.folder / "log"
+        settings.write_text(
+            _PROPERTIES.format(host=HOST, port=self.port, controller=controller, logs=logs.as_posix())
+        )
+        (self.folder / "logging.properties").write_text(_LOGGING)
+        return settings
+
+    def _format(self, command: list[str], settings: Path) -> None:
+        """Give a new data folder its cluster id."""
+        if (self.folder / "log" / "meta.properties").is_file():
+            return
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        tool = ["-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "--ignore-formatted"]
+        done = subprocess.run(
+            [*command[:-2], tool[0], *command[-2:], *tool[1:], "-t", cluster, "-c", str(settings)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise BrokerError(
+                f"the data folder {self.folder} could not be formatted:\n{_tail(done.stdout + done.stderr)}"
+            )
+
+    def _launch(self, command: list[str]) -> subprocess.Popen[bytes]:
+        if not self._detached:
+            scratch = "" if self._keep else str(self.folder)
+            command = [sys.executable, "-S", "-E", str(_WATCHDOG), str(os.getpid()), scratch, *command]
+        with (self.folder / "broker.log").open("wb") as log:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+
+    def _await_ready(self) -> None:
+        log = self.folder / "broker.log"
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            said = log.read_text(errors="replace")
+            if _READY in said:
+                return
+            if not self.running:
+                raise BrokerError(f"the embedded broker ended while starting. Its last words:\n{_tail(said)}")
+            time.sleep(0.05)
+        raise BrokerError(
+            f"the embedded broker was not ready after {_START_SECONDS:.0f} s. Its last words:\n"
+            f"{_tail(log.read_text(errors='replace'))}"
+        )
+
+
+def _tail(said: str, lines: int = 15) -> str:
+    return "\n".join(f"  {line}" for line in said.rstrip().splitlines()[-lines:])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As Java does: a port whose last connections only linger is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def _free_port(but: int | None = None) -> int:
+    while True:
+        with socket.socket() as probe:
+            probe.bind((HOST, 0))
+            if (port := probe.getsockname()[1]) != but:
+                return int(port)

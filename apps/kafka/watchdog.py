@@ -1,0 +1,50 @@
+"""Run a command, and end it when the process that asked for it is gone.
+
+Started as ``python -S -E watchdog.py PARENT_PID FOLDER COMMAND…`` in a session of its own, so that Ctrl-C in
+a terminal reaches the parent alone. However the parent ends, kill -9 included, the command ends with it, and
+the folder, if one is named, goes too; on Linux the kernel ends the command should this process be killed.
+SIGTERM asks the command to end, SIGUSR1 ends it at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+_EVERY = 0.25
+"""Seconds between two looks at the parent."""
+
+
+def run(parent: int, folder: str, command: list[str]) -> int:
+    """Run `command` until it ends, a signal asks for its end, or process `parent` is no longer our parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_end_with_me)
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    signal.signal(signal.SIGUSR1, lambda *_: child.kill())
+    while True:
+        try:
+            return child.wait(_EVERY)
+        except subprocess.TimeoutExpired:
+            pass
+        if os.getppid() != parent:
+            child.kill()
+            child.wait()
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
+            return 1
+
+
+def _end_with_me() -> None:
+    """Ask Linux to kill the command with this process (whose one thread lives as long as itself)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(run(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))
