@@ -148,7 +148,7 @@ def _why(said: list[str]) -> str:
     if network is not None:
         return (
             f"Kafka's jars could not be fetched, the Java registry was not reached ({network[:200]}). "
-            "They are needed once: connect, or name a proxy in HTTPS_PROXY or a mirror in ~/.m2/settings.xml, "
+            "They are needed once: connect, name a proxy in HTTPS_PROXY or a mirror in ~/.m2/settings.xml, "
             f"or copy the folder {cache_folder() / 'kafka'} from a machine that has them"
         )
     last = next((line.strip() for line in reversed(said) if line.strip()), "it said nothing")
