@@ -14,14 +14,31 @@ __version__ = "0.1.0"
 
 # name → the module that defines it; imported on first use so that `import streamgauge` stays instant.
 _EXPORTS: dict[str, str] = {
+    "Aggregate": ".operators.aggregates",
     "FrequentItems": ".sketches.frequent_items",
     "HLL": ".sketches.hll",
     "KLL": ".sketches.kll",
     "Reservoir": ".sampling.reservoir",
     "SketchError": ".sketches.protocol",
+    "Stream": ".operators.stream",
+    "count": ".operators.aggregates",
+    "distinct": ".operators.aggregates",
+    "first": ".operators.aggregates",
+    "json": ".operators.kafka.json",
+    "last": ".operators.aggregates",
+    "max": ".operators.aggregates",
+    "mean": ".operators.aggregates",
+    "merge": ".operators.merge",
+    "min": ".operators.aggregates",
+    "quantiles": ".operators.aggregates",
+    "query": ".operators.query",
+    "sample": ".operators.aggregates",
+    "sum": ".operators.aggregates",
+    "top_k": ".operators.aggregates",
+    "variance": ".operators.aggregates",
 }
 
-__all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604
+__all__ = ["__version__", *_EXPORTS]
 
 
 def __getattr__(name: str) -> Any:

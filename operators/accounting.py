@@ -1,0 +1,35 @@
+"""What became of every row that was read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, astuple, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Counts of messages, each in exactly one place: ``read == counted + filtered + late + dead_lettered``.
+
+    A message counts once however many rows an explode makes of it: as counted where any of them is in the
+    table, as filtered where none is left.
+
+    >>> Account(read=3, counted=2, late=1) + Account(read=1, dead_lettered=1)
+    Account(read=4, counted=2, filtered=0, late=1, dead_lettered=1)
+    """
+
+    read: int = 0
+    counted: int = 0
+    filtered: int = 0
+    late: int = 0
+    dead_lettered: int = 0
+
+    def __add__(self, other: Account) -> Account:
+        return Account(*(a + b for a, b in zip(astuple(self), astuple(other))))
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the identity holds."""
+        return self.read == self.counted + self.filtered + self.late + self.dead_lettered
+
+    def to_dict(self) -> dict[str, int]:
+        """By name, for JSON."""
+        return asdict(self)

@@ -1,0 +1,180 @@
+"""What is asked of a stream: an aggregate of a column, by name.
+
+Each function here makes the definition of one aggregate; `Stream.agg`, Spark's functions and the table of
+sketches understand it. Of a list column, each element counts; nulls are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pyarrow as pa
+
+from ..sketches.protocol import Groups, SketchError
+from ..sketches.registry import Family, family
+
+METADATA = b"streamgauge"
+"""The key of the definitions in Arrow metadata."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: the family's name in the registry, the column, the parameters of sketch and answer.
+
+    `inputs` names the columns of further row-wise inputs. `typed` adds what the column's type decides; only
+    a typed aggregate can make its groups.
+
+    >>> users = distinct("user", lg_k=11)
+    >>> Aggregate.from_json(users.to_json()) == users
+    True
+    """
+
+    name: str
+    column: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def family(self) -> Family:
+        """The aggregate's line in the registry."""
+        return family(self.name)
+
+    def typed(self, column_type: pa.DataType | None) -> Aggregate:
+        """The same aggregate with the parameters that its column's type decides.
+
+        Raises `TypeError` if the family can't take such a column.
+        """
+        if column_type is None:
+            return self
+        while hasattr(column_type, "value_type"):
+            column_type = column_type.value_type
+        try:
+            found = self.family.of_column(column_type)
+        except TypeError as error:
+            raise TypeError(f"{self.name}({self.column!r}): {error}") from None
+        return Aggregate(self.name, self.column, {**self.params, **found}, self.answer, self.inputs)
+
+    def groups(self, n: int = 0, seed: int = 0) -> Groups:
+        """`n` empty groups of this aggregate; `seed` is for those families that draw random numbers."""
+        params = dict(self.params)
+        if "type" in params:
+            params["type"] = arrow_type(params["type"])
+        if self.family.seeded:
+            params["seed"] = seed
+        return self.family.groups_class()(n, **params)
+
+    def definition(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "aggregate": self.name,
+            "column": self.column,
+            "params": dict(self.params),
+            "answer": dict(self.answer),
+            "inputs": dict(self.inputs),
+        }
+
+    def to_json(self) -> str:
+        """The definition as it stands in a field's metadata: the same text for the same aggregate."""
+        return json.dumps(self.definition(), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The aggregate of a definition. Raises `SketchError` if it is none."""
+        try:
+            found = json.loads(text)
+            family(found["aggregate"])
+            return cls(found["aggregate"], found["column"], found["params"], found["answer"], found["inputs"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise SketchError(f"no definition of an aggregate: {error} in {text!r}") from None
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """The Arrow type that `str` wrote.
+
+    >>> arrow_type("timestamp[us, tz=UTC]")
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    zoned = re.fullmatch(r"timestamp\[(\w+), tz=(.+)\]", text)
+    return pa.timestamp(*zoned.groups()) if zoned else pa.type_for_alias(text)
+
+
+def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
+    """The aggregate called `name`, its options being parameters of the sketch or of the answer.
+
+    Raises `KeyError` for a name and `TypeError` for an option the registry doesn't have.
+    """
+    line = family(name)
+    unknown = set(options) - set(line.params) - set(line.answer)
+    if unknown:
+        known = ", ".join([*line.params, *line.answer]) or "none"
+        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {known}")
+    if column is not None and not isinstance(column, str):
+        raise TypeError(f"{name}: a column is named by a string, got {column!r}; use with_columns first")
+    params = {key: options.get(key, default) for key, default in line.params.items()}
+    answer = {key: options.get(key, default) for key, default in line.answer.items()}
+    return Aggregate(name, column, params, answer)
+
+
+def distinct(column: str, lg_k: int = 12) -> Aggregate:
+    """How many different values: HyperLogLog with 2^lg_k registers, error 1.04 / √(2^lg_k) at one sigma."""
+    return aggregate("distinct", column, lg_k=lg_k)
+
+
+def quantiles(column: str, **options: Any) -> Aggregate:
+    """How values are spread: KLL; the rank of an answer is off by at most 1.65 % (k = 200, 99 %)."""
+    return aggregate("quantiles", column, **options)
+
+
+def top_k(column: str, k: int = 10, **options: Any) -> Aggregate:
+    """The most frequent values with bounds of their counts; `max_size` slots decide how close those are."""
+    return aggregate("top_k", column, k=k, **options)
+
+
+def sample(column: str, k: int = 100, **options: Any) -> Aggregate:
+    """`k` values, each as likely as any other to be among them."""
+    return aggregate("sample", column, k=k, **options)
+
+
+def count(column: str | None = None) -> Aggregate:
+    """Rows, or of a column the values that are not null. Exact."""
+    return aggregate("count", column)
+
+
+def sum(column: str) -> Aggregate:
+    """Sum, in int64 for whole numbers and in double for floats. Exact up to rounding of doubles."""
+    return aggregate("sum", column)
+
+
+def mean(column: str) -> Aggregate:
+    """Mean. Exact up to rounding."""
+    return aggregate("mean", column)
+
+
+def min(column: str) -> Aggregate:
+    """Smallest value. Exact."""
+    return aggregate("min", column)
+
+
+def max(column: str) -> Aggregate:
+    """Largest value. Exact."""
+    return aggregate("max", column)
+
+
+def first(column: str) -> Aggregate:
+    """The value with the earliest event time. Exact."""
+    return aggregate("first", column)
+
+
+def last(column: str) -> Aggregate:
+    """The value with the latest event time. Exact."""
+    return aggregate("last", column)
+
+
+def variance(column: str) -> Aggregate:
+    """Sample variance (n − 1). Exact up to rounding."""
+    return aggregate("variance", column)

@@ -1,0 +1,137 @@
+"""Rows in, a table of sketches out: the only step that touches rows.
+
+The same on every engine: the Kafka consumer and Spark's source both hand their decoded frames to a
+`Sketcher` and send on the tables it gives.
+"""
+
+from __future__ import annotations
+
+import time as wall
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from .accounting import Account
+from .grouping import GroupIndex
+from .lateness import PartitionTime, broken_clocks
+from .row_steps import Refuse, RowSteps
+from .stream import Stream
+from .table import assemble, schema_of
+
+_OLDEST = pl.CompatLevel.oldest()
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+class Sketcher:
+    """The sketches of the rows since the last `take`.
+
+    `salt` seeds those families that draw random numbers, differently for each table taken: give every
+    sketcher of a stream another, such as a hash of its partition and first offset.
+
+    >>> from datetime import datetime
+    >>> from streamgauge.operators.aggregates import count
+    >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at")
+    >>> sketcher = Sketcher(rows.tumbling("1m").agg(posts=count()))
+    >>> frame = pl.DataFrame({"at": [datetime(2026, 1, 1, 0, 0, s) for s in (1, 2)]})
+    >>> sketcher.add(frame, PartitionTime())
+    Account(read=2, counted=2, filtered=0, late=0, dead_lettered=0)
+    >>> sketcher.take().column("posts").to_pylist()
+    [2]
+    """
+
+    def __init__(self, stream: Stream, salt: int = 0, clock: Callable[[], float] = wall.time) -> None:
+        self.stream = stream.complete()
+        assert stream.window is not None
+        self._window = stream.window
+        self.schema = schema_of(stream)
+        self._steps = RowSteps(stream)
+        self._clock = clock
+        self._salt = salt
+        self._begin()
+
+    def add(
+        self,
+        frame: pl.DataFrame,
+        time: PartitionTime,
+        timestamps_ms: np.ndarray | None = None,
+        refuse: Refuse | None = None,
+    ) -> Account:
+        """Sketch one partition's next rows, in their order.
+
+        `time` is the partition's and moves on; `timestamps_ms` are the messages' own timestamps, by which
+        broken clocks are told. Rows that can't be counted are dead letters: `refuse` is told which and why.
+        A row that is both filtered and late is filtered. Raises `ValueError` for a frame without the
+        source's columns.
+        """
+        if not frame.height:
+            return Account()
+        refuse = refuse or _say_nothing
+        stream = self.stream
+        rows = self._steps.read(frame, timestamps_ms, refuse)
+        now_us = int(self._clock() * 1e6)
+        broken = broken_clocks(rows.times, rows.timestamps, stream.max_ahead_us, now_us)
+        rows = rows.without(
+            broken, refuse, "the event time is out of range or ahead of the message's own time"
+        )
+        late = time.late(rows.times, self._window, stream.delay_us)
+        too_late = dropped = 0
+        if late is not None:
+            behind = rows.keep(late)
+            rows = rows.keep(~late)
+            _, _, too_late, dropped = self._steps.apply(behind, refuse)
+        found, times, counted, filtered = self._steps.apply(rows, refuse)
+        if len(times):
+            self._sketch(found, times)
+        filtered += dropped
+        return Account(
+            frame.height, counted, filtered, too_late, frame.height - counted - filtered - too_late
+        )
+
+    def take(self) -> pa.Table:
+        """The table of sketches of what was added since the last time; starts empty again."""
+        index, groups = self._index, self._groups
+        keys = index.keys([self.schema.field(key).type for key in self.stream.keys])
+        table = assemble(self.schema, index.starts(), self._window.pane_us, keys, groups)
+        self._salt = (self._salt * 31 + _GOLDEN) & 0x7FFF_FFFF_FFFF_FFFF
+        self._begin()
+        return table
+
+    def __len__(self) -> int:
+        """Groups held: windows times keys."""
+        return len(self._index)
+
+    def _begin(self) -> None:
+        self._index = GroupIndex()
+        self._groups = {
+            name: asked.groups(seed=self._salt + at)
+            for at, (name, asked) in enumerate(self.stream.aggregates.items())
+        }
+
+    def _sketch(self, found: pl.DataFrame, times: np.ndarray) -> None:
+        columns = {name: _arrow(found[name]) for name in found.columns}
+        numbers = self._number(columns, times)
+        for name, asked in self.stream.aggregates.items():
+            groups = self._groups[name]
+            groups.resize(len(self._index))
+            inputs = {name: columns[column] for name, column in asked.inputs.items()}
+            if "time" in asked.family.inputs:
+                inputs["time"] = times
+            groups.update(numbers, None if asked.column is None else columns[asked.column], **inputs)
+
+    def _number(self, columns: dict[str, pa.Array], times: np.ndarray) -> np.ndarray:
+        if not self.stream.keys:
+            first = self._window.pane_start(int(times.min()))
+            if first == self._window.pane_start(int(times.max())):
+                # One group for all rows: an array of stride 0, which families take for what it is.
+                return np.broadcast_to(np.int64(self._index.number_of(first)), len(times))
+        return self._index.number(self._window.pane_starts(times), [columns[key] for key in self.stream.keys])
+
+
+def _arrow(column: pl.Series) -> pa.Array:
+    return column.to_arrow(compat_level=_OLDEST)
+
+
+def _say_nothing(rows: np.ndarray, reason: str) -> None:
+    pass

@@ -1,0 +1,56 @@
+"""Where a stream's rows come from, and which columns they have when they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import polars as pl
+
+
+class Decoder(Protocol):
+    """Turns the values of Kafka messages into rows. `operators.kafka.decode` tells how."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The Polars types of the columns it makes."""
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """The messages of a topic, their values decoded.
+
+    `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
+    of what the stream computes.
+    """
+
+    topic: str
+    value: Decoder
+    bootstrap_servers: str = "localhost:9092"
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The columns of its rows."""
+        return pl.Schema(self.value.schema)
+
+    def definition(self) -> dict[str, Any]:
+        """What it reads, as plain JSON."""
+        kind = type(self.value).__name__.lower()
+        return {"topic": self.topic, "value": kind, "columns": _columns(self.schema)}
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """Rows that the caller brings as Polars frames: for tests, files and other engines."""
+
+    schema: pl.Schema
+
+    def definition(self) -> dict[str, Any]:
+        """What it reads, as plain JSON."""
+        return {"columns": _columns(self.schema)}
+
+
+def _columns(schema: pl.Schema) -> dict[str, str]:
+    return {name: str(dtype) for name, dtype in schema.items()}

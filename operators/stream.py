@@ -1,0 +1,247 @@
+"""The definition of a stream: what is read, how rows are transformed, what is kept of them.
+
+A `Stream` is a value: every method gives a new one, it pickles, and it runs nowhere by itself. The same
+definition runs straight off Kafka (`run`) and on Spark (`on_spark`): same expressions, same sketches, same
+table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from .aggregates import Aggregate
+from .durations import Duration, microseconds, written
+from .event_time import TIME, event_time
+from .sources import Decoder, FrameSource, KafkaSource
+from .windows import Tumbling, Window
+
+if TYPE_CHECKING:
+    from .runner import Run
+
+Verb = Literal["filter", "with_columns", "explode", "select"]
+_RESERVED = ("window_start", "window_end")
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One transformation of rows. Its expressions look at one row at a time, never at its neighbours."""
+
+    verb: Verb
+    expressions: tuple[pl.Expr, ...]
+
+    def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """`frame` transformed; `carried` names columns that a selection must not drop."""
+        if self.verb == "select":
+            return frame.select(*self.expressions, *carried)
+        if self.verb == "explode":
+            names = [expression.meta.output_name() for expression in self.expressions]
+            return frame.explode(names)
+        return getattr(frame, self.verb)(*self.expressions)
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether rows may be fewer or more after it."""
+        return self.verb in ("filter", "explode")
+
+    def definition(self) -> list[Any]:
+        """As plain JSON."""
+        return [self.verb, *(json.loads(e.meta.serialize(format="json")) for e in self.expressions)]
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A stream's definition.
+
+    >>> import polars as pl
+    >>> from streamgauge.operators.aggregates import count, distinct
+    >>> stream = (
+    ...     Stream.from_batches({"user": pl.String, "at": pl.Datetime("us"), "lang": pl.String}, time="at")
+    ...     .filter(pl.col("lang") == "en")
+    ...     .group_by("lang")
+    ...     .tumbling("1m", delay="10s")
+    ...     .agg(posts=count(), users=distinct("user"))
+    ... )
+    >>> stream.keys, list(stream.aggregates)
+    (('lang',), ['posts', 'users'])
+    """
+
+    source: KafkaSource | FrameSource
+    time: pl.Expr | None = None
+    steps: tuple[Step, ...] = ()
+    keys: tuple[str, ...] = ()
+    window: Window | None = None
+    delay_us: int = 10_000_000
+    max_ahead_us: int = 3_600_000_000
+    aggregates: Mapping[str, Aggregate] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.aggregates is None:
+            object.__setattr__(self, "aggregates", {})
+
+    @classmethod
+    def from_kafka(
+        cls,
+        topic: str,
+        *,
+        value: Decoder,
+        time: str | pl.Expr | None = None,
+        bootstrap_servers: str = "localhost:9092",
+        config: Mapping[str, Any] | None = None,
+    ) -> Stream:
+        """The messages of `topic`, their values decoded by `value`, such as ``json({"user": pl.String})``.
+
+        `time` is the column, or an expression over the decoded columns, that holds the event time; without
+        it the messages' own timestamps are taken. `config` holds further librdkafka settings.
+        """
+        source = KafkaSource(topic, value, bootstrap_servers, dict(config or {}))
+        return cls(source, _time(time, source.schema))
+
+    @classmethod
+    def from_batches(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Stream:
+        """Rows that the caller brings as Polars frames of this schema."""
+        found = pl.Schema(schema)
+        return cls(FrameSource(found), _time(time, found))
+
+    def filter(self, *predicates: pl.Expr) -> Stream:
+        """Keep the rows for which all predicates hold."""
+        return self._with(Step("filter", predicates))
+
+    def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Stream:
+        """Add columns, or replace them."""
+        return self._with(Step("with_columns", _expressions(columns, named)))
+
+    def select(self, *columns: str | pl.Expr, **named: pl.Expr) -> Stream:
+        """Keep only these columns."""
+        return self._with(Step("select", _expressions(columns, named)))
+
+    def explode(self, *columns: str) -> Stream:
+        """One row for each element of a list column; an empty list leaves one row with a null."""
+        return self._with(Step("explode", _expressions(columns, {})))
+
+    def group_by(self, *keys: str) -> Stream:
+        """Keep separate sketches for each combination of these columns' values."""
+        missing = [key for key in keys if key not in self.columns]
+        if missing:
+            raise ValueError(f"group_by: no column {', '.join(map(repr, missing))} in {_names(self.columns)}")
+        for key in keys:
+            if self.columns[key].is_nested():
+                raise TypeError(f"group_by: {key!r} is of type {self.columns[key]}; explode it first")
+        return replace(self, keys=keys)
+
+    def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Stream:
+        """Windows of length `every`, side by side.
+
+        A row is late, and left out, once its partition has seen an event time `delay` past its window's end.
+        An event time more than `max_ahead` past the message's own timestamp is a broken clock: the row is
+        a dead letter and moves nothing (None takes every time as it comes).
+        """
+        ahead = -1 if max_ahead is None else microseconds(max_ahead)
+        return replace(self, window=Tumbling.every(every), delay_us=microseconds(delay), max_ahead_us=ahead)
+
+    def agg(self, **aggregates: Aggregate) -> Stream:
+        """What is kept of each window and group, by the name of its column in the table."""
+        if self.window is None:
+            raise ValueError('agg: a stream needs windows first, such as .tumbling("1m")')
+        if not aggregates:
+            raise ValueError("agg: nothing is asked; name an aggregate, such as posts=count()")
+        types = self.arrow_types()
+        typed = {}
+        for name, asked in aggregates.items():
+            if name in self.keys or name in _RESERVED:
+                raise ValueError(f"agg: {name!r} is already a column of the table; choose another name")
+            if asked.column is None and asked.name != "count":
+                raise ValueError(f"agg: {asked.name} of {name!r} needs a column")
+            if asked.column is not None and asked.column not in types:
+                raise ValueError(f"agg: {name!r} asks for {asked.column!r}, not one of {_names(types)}")
+            typed[name] = asked.typed(types[asked.column] if asked.column is not None else None)
+        return replace(self, aggregates=typed)
+
+    @property
+    def columns(self) -> pl.Schema:
+        """The columns of a row after all steps."""
+        return self.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()
+
+    def arrow_types(self) -> dict[str, Any]:
+        """The Arrow types of `columns`."""
+        return {field.name: field.type for field in self.columns.to_frame().to_arrow().schema}
+
+    def transform(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """All steps applied; `carried` names columns that selections must not drop."""
+        for step in self.steps:
+            frame = step.apply(frame, carried)
+        return frame
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether a row may become none, or several."""
+        return any(step.drops_rows for step in self.steps)
+
+    def definition(self) -> dict[str, Any]:
+        """All that decides the result, as plain JSON: where it runs and how it connects is left out."""
+        time = None if self.time is None else json.loads(self.time.meta.serialize(format="json"))
+        return {
+            "source": self.source.definition(),
+            "time": time,
+            "steps": [step.definition() for step in self.steps],
+            "keys": list(self.keys),
+            "window": None if self.window is None else self.window.definition(),
+            "delay": written(self.delay_us),
+            "max_ahead": self.max_ahead_us,
+            "aggregates": {name: asked.definition() for name, asked in self.aggregates.items()},
+        }
+
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that differ for definitions with different results."""
+        text = json.dumps(self.definition(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def complete(self) -> Stream:
+        """The stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""
+        if not self.aggregates or self.window is None:
+            raise ValueError('the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count())')
+        return self
+
+    def run(self, **options: Any) -> Run:
+        """Run as a Kafka consumer; see `operators.runner.run` for the options and what comes back."""
+        from .runner import run
+
+        return run(self, **options)
+
+    def on_spark(self, spark: Any, **options: Any) -> Any:
+        """Run on a Spark session; see `spark_udafs.run.on_spark`."""
+        from ..spark_udafs.run import on_spark
+
+        return on_spark(self, spark, **options)
+
+    def _with(self, step: Step) -> Stream:
+        if self.keys or self.aggregates:
+            raise ValueError(f"{step.verb}: transform the rows before group_by and agg")
+        after = replace(self, steps=(*self.steps, step))
+        try:
+            columns = after.columns
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(f"{step.verb}: {error}") from None
+        if TIME in columns:
+            raise ValueError(f"{step.verb}: {TIME!r} is a name the stream itself uses; choose another")
+        return after
+
+
+def _time(time: str | pl.Expr | None, schema: pl.Schema) -> pl.Expr | None:
+    return None if time is None else event_time(time, schema)
+
+
+def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl.Expr, ...]:
+    plain = tuple(pl.col(column) if isinstance(column, str) else column for column in columns)
+    return plain + tuple(
+        (value if isinstance(value, pl.Expr) else pl.lit(value)).alias(name) for name, value in named.items()
+    )
+
+
+def _names(columns: Mapping[str, Any]) -> str:
+    return ", ".join(columns) or "no columns"

@@ -1,0 +1,141 @@
+"""The table of sketches: one row for each window and group, one column an aggregate.
+
+Columns: `window_start` and `window_end` (timestamp[us, UTC]), the keys, the aggregates. Each aggregate's
+field carries its definition as JSON in its metadata, so that a reader needs nothing else to merge and query
+it. It lives in memory, as Parquet and as an Arrow IPC stream; where it was made doesn't show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..sketches.protocol import Groups, SketchError
+from .aggregates import METADATA, Aggregate
+from .stream import Stream
+
+TIME_TYPE = pa.timestamp("us", "UTC")
+START, END = "window_start", "window_end"
+
+
+def schema_of(stream: Stream) -> pa.Schema:
+    """The schema of a stream's table of sketches.
+
+    >>> import polars as pl
+    >>> from streamgauge.operators.aggregates import count, distinct
+    >>> rows = Stream.from_batches({"user": pl.String, "at": pl.Datetime("us")}, time="at")
+    >>> schema_of(rows.tumbling("1m").agg(posts=count(), users=distinct("user"))).names
+    ['window_start', 'window_end', 'posts', 'users']
+    """
+    stream.complete()
+    types = stream.arrow_types()
+    keys = {key: key_type(types[key]) for key in stream.keys}
+    return table_schema(keys, stream.aggregates)
+
+
+def table_schema(keys: Mapping[str, pa.DataType], aggregates: Mapping[str, Aggregate]) -> pa.Schema:
+    """The schema of a table with these keys and typed aggregates."""
+    fields = [pa.field(START, TIME_TYPE, nullable=False), pa.field(END, TIME_TYPE, nullable=False)]
+    fields += [pa.field(key, kind) for key, kind in keys.items()]
+    fields += [
+        pa.field(name, asked.groups().to_arrow().type, metadata={METADATA: asked.to_json()})
+        for name, asked in aggregates.items()
+    ]
+    return pa.schema(fields, metadata={METADATA: json.dumps({"keys": list(keys)})})
+
+
+def key_type(kind: pa.DataType) -> pa.DataType:
+    """The type a key is kept in: the plain one that every engine has."""
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_dictionary(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return kind
+
+
+def keys_of(schema: pa.Schema) -> list[str]:
+    """The key columns. Raises `SketchError` if the schema is no table of sketches."""
+    aggregates = aggregates_of(schema)
+    if schema.names[:2] != [START, END] or schema.types[:2] != [TIME_TYPE, TIME_TYPE]:
+        raise SketchError(
+            f"no table of sketches: expected {START} and {END} as {TIME_TYPE} first, got {schema.names[:2]}"
+        )
+    return [name for name in schema.names[2:] if name not in aggregates]
+
+
+def aggregates_of(schema: pa.Schema) -> dict[str, Aggregate]:
+    """The aggregates by column, from the fields' metadata. Raises `SketchError` if there are none."""
+    found = {
+        field.name: Aggregate.from_json(field.metadata[METADATA])
+        for field in schema
+        if field.metadata and METADATA in field.metadata
+    }
+    if not found:
+        raise SketchError(
+            f"no table of sketches: no column of {schema.names} holds an aggregate's definition"
+        )
+    return found
+
+
+def assemble(
+    schema: pa.Schema,
+    starts: Any,
+    length_us: int | pa.Array,
+    keys: Sequence[pa.Array],
+    groups: Mapping[str, Groups],
+) -> pa.Table:
+    """A table from window starts (int64 microseconds), key columns and groups, ordered by window and keys."""
+    start = pa.array(starts, pa.int64())
+    end = pa.array(starts + length_us, pa.int64())
+    columns = [start.view(TIME_TYPE), end.view(TIME_TYPE), *keys]
+    columns += [groups[name].to_arrow() for name in schema.names[2 + len(keys) :]]
+    table = pa.Table.from_arrays(
+        [column.cast(kind) if column.type != kind else column for column, kind in zip(columns, schema.types)],
+        schema=schema,
+    )
+    return table.sort_by([(name, "ascending") for name in schema.names[: 2 + len(keys)]])
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """A table without rows."""
+    return schema.empty_table()
+
+
+def write_parquet(table: pa.Table, path: str | Path) -> None:
+    """Write as Parquet, definitions included."""
+    aggregates_of(table.schema)
+    pq.write_table(table, path, compression="zstd")
+
+
+def read_parquet(path: str | Path) -> pa.Table:
+    """Read what `write_parquet` wrote. Raises `SketchError` if it holds no table of sketches."""
+    table = pq.read_table(path)
+    keys_of(table.schema)
+    return table
+
+
+def to_ipc(table: pa.Table, compression: str | None = "zstd") -> bytes:
+    """The table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    """The table of an Arrow IPC stream. Raises `SketchError` if it is none or holds no table of sketches."""
+    try:
+        table = pa.ipc.open_stream(data).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SketchError(f"no table of sketches: {error}") from None
+    keys_of(table.schema)
+    return table

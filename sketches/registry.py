@@ -1,0 +1,162 @@
+"""The one table of families: what an aggregate's name stands for, on every engine.
+
+Operators, Spark's functions and the shared law tests all take their families from here; adding one means a
+module and a line. Classes are named, not imported: reading the table compiles nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from .protocol import Groups, Sketch
+
+
+def _untyped(leaf: pa.DataType) -> dict[str, Any]:
+    """For families that keep no more of a value than its hash."""
+    return {}
+
+
+def _kind(**kinds: str) -> Callable[[pa.DataType], dict[str, Any]]:
+    """The `kind` that a family keeps a column as: ``int64=``, ``float64=``, ``string=``, ``binary=``."""
+
+    def of(leaf: pa.DataType) -> dict[str, Any]:
+        found = kinds.get(column_kind(leaf))
+        if found is None:
+            raise TypeError(f"a column of {leaf} can't be used here, only {', '.join(kinds)}; cast it")
+        return {"kind": found}
+
+    return of
+
+
+def _stored(leaf: pa.DataType) -> dict[str, Any]:
+    """The Arrow type that exact values are kept in: the widest of their sort."""
+    widest = {"int64": "int64", "float64": "double", "string": "string", "binary": "binary"}
+    whole = pa.types.is_integer(leaf) and leaf != pa.uint64()
+    plain = whole or column_kind(leaf) != "int64"
+    return {"type": widest[column_kind(leaf)] if plain else str(leaf)}
+
+
+def _summed(leaf: pa.DataType) -> dict[str, Any]:
+    return {"type": "double" if pa.types.is_floating(leaf) else "int64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One line of the table.
+
+    `sketch` and `groups` are ``"module:Class"``, relative to this package (`sketch` is empty for exact
+    aggregates, which are plain Arrow columns); `params` the parameters of both with their defaults;
+    `answer` those of the question asked in the end; `inputs` further row-wise inputs of `update`;
+    `of_column` the parameters that the column's type decides; `seeded` whether groups take a ``seed=``;
+    `spark_merge` the Catalyst aggregate that merges the column inside Spark, ``{kind}`` standing for the
+    parameter, empty where there is none.
+    """
+
+    name: str
+    sketch: str
+    groups: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    of_column: Callable[[pa.DataType], dict[str, Any]] = _untyped
+    seeded: bool = False
+    spark_merge: str = ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the aggregate is a plain column and no sketch."""
+        return not self.sketch
+
+    def sketch_class(self) -> type[Sketch]:
+        """The class of one sketch, imported now. Raises `TypeError` for an exact aggregate."""
+        if self.exact:
+            raise TypeError(f"{self.name} is exact: its column holds plain values, no sketches")
+        return _load(self.sketch)
+
+    def groups_class(self) -> type[Groups]:
+        """The class of many groups, imported now."""
+        return _load(self.groups)
+
+
+def _load(place: str) -> Any:
+    module, name = place.split(":")
+    dots = "" if module.startswith(".") else "."
+    return getattr(importlib.import_module(dots + module, __package__), name)
+
+
+def column_kind(leaf: pa.DataType) -> str:
+    """The kind, as in `columns.Values`, that a column of this type (lists flattened) becomes.
+
+    >>> column_kind(pa.int16()), column_kind(pa.large_string())
+    ('int64', 'string')
+    """
+    if pa.types.is_floating(leaf):
+        return "float64"
+    if pa.types.is_string(leaf) or pa.types.is_large_string(leaf) or pa.types.is_string_view(leaf):
+        return "string"
+    if pa.types.is_binary(leaf) or pa.types.is_large_binary(leaf) or pa.types.is_binary_view(leaf):
+        return "binary"
+    if pa.types.is_integer(leaf) or pa.types.is_boolean(leaf) or pa.types.is_temporal(leaf):
+        return "int64"
+    raise TypeError(f"a column of {leaf} can't be aggregated; cast it to an integer, a double or a string")
+
+
+_NUMBERS = _kind(int64="long", float64="double")
+_ITEMS = _kind(int64="long", string="string")
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        Family("distinct", "hll:HLL", "hll:HLLGroups", {"lg_k": 12}, spark_merge="hll_union_agg"),
+        Family(
+            "quantiles",
+            "kll:KLL",
+            "kll:KLLGroups",
+            {"k": 200},
+            of_column=_NUMBERS,
+            seeded=True,
+            spark_merge="kll_merge_agg_{kind}",
+        ),
+        Family(
+            "top_k",
+            "frequent_items:FrequentItems",
+            "frequent_items:FrequentItemsGroups",
+            {"max_size": 4096},
+            answer={"k": 10},
+            of_column=_ITEMS,
+            spark_merge="approx_top_k_combine",
+        ),
+        Family(
+            "sample",
+            "..sampling.reservoir:Reservoir",
+            "..sampling.reservoir:ReservoirGroups",
+            {"k": 100},
+            seeded=True,
+            spark_merge="max_by",
+        ),
+        Family("count", "", "exact:CountGroups", spark_merge="sum"),
+        Family("sum", "", "exact:SumGroups", of_column=_summed, spark_merge="sum"),
+        Family("mean", "", "exact:MeanGroups", spark_merge="struct_sum"),
+        Family("min", "", "exact:MinGroups", of_column=_stored, spark_merge="min"),
+        Family("max", "", "exact:MaxGroups", of_column=_stored, spark_merge="max"),
+        Family("first", "", "exact:FirstGroups", inputs=("time",), of_column=_stored, spark_merge="min"),
+        Family("last", "", "exact:LastGroups", inputs=("time",), of_column=_stored, spark_merge="max"),
+        Family("variance", "", "exact:VarianceGroups", spark_merge="chan"),
+    )
+}
+
+
+def family(name: str) -> Family:
+    """The line of an aggregate. Raises `KeyError` naming those there are.
+
+    >>> family("distinct").params["lg_k"]
+    12
+    """
+    if name not in FAMILIES:
+        raise KeyError(f"no aggregate is called {name!r}; there are {', '.join(FAMILIES)}")
+    return FAMILIES[name]
