@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -22,3 +24,20 @@ def cache_folder() -> Path:
         folder = Path.home() / ".cache" / "streamgauge"
     folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file's lock, so that a second process waits for what the first one is doing.
+
+    Where the platform has no such locks (Windows) nobody waits.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -8,14 +8,12 @@ file. Ordinary settings are honoured: ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_P
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
@@ -24,7 +22,7 @@ from xml.sax.saxutils import quoteattr
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from ..cache import cache_folder
+from ..cache import cache_folder, locked
 from ..java import find_java
 
 KAFKA = "4.3.1"
@@ -55,7 +53,7 @@ def kafka_jars() -> Path:
     folder = cache_folder() / "kafka" / f"jars-{KAFKA}"
     if not faults(folder):
         return folder
-    with _locked(folder.with_suffix(".lock")):
+    with locked(folder.with_suffix(".lock")):
         if faults(folder):
             _fetch(folder)
     return folder
@@ -92,7 +90,7 @@ def _fetch(folder: Path) -> None:
                 "a mirror or proxy may be altering them, try again or choose another"
             )
         shutil.rmtree(folder, ignore_errors=True)
-        fetched.rename(folder)
+        fetched.replace(folder)
 
 
 def _run_ivy(scratch: Path, into: Path) -> None:
@@ -214,20 +212,3 @@ def _maven_mirror(settings: Path) -> str | None:
         if address and "!central" not in whose and whose & {"central", "*", "external:*"}:
             return address.rstrip("/") + "/"
     return None
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a file's lock, so that a second process waits for the first one's download.
-
-    Where the platform has no such locks, both fetch, each into a folder of its own.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -1,0 +1,200 @@
+"""`streamgauge kafka start | status | stop`: a broker that stays after the command returns."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..cache import cache_folder, locked
+from ..java import JavaError
+from .broker import HOST, BrokerError, EmbeddedKafka
+from .jars import KAFKA, JarsError
+
+app = typer.Typer(
+    name="kafka", help="An embedded Kafka broker on this machine, to try things on.", no_args_is_help=True
+)
+_out = Console()
+_err = Console(stderr=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The broker that `start` left running, as its state file says."""
+
+    pid: int
+    port: int
+    folder: str
+    keep: bool
+    started: float
+
+    @property
+    def address(self) -> str:
+        """For ``bootstrap.servers``."""
+        return f"{HOST}:{self.port}"
+
+
+@app.command()
+def start(
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port of 127.0.0.1; a free one by default.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Folder that keeps the data across restarts.")
+    ] = None,
+) -> None:
+    """Start a broker in the background and print its address."""
+    with locked(_state_file().with_suffix(".lock")):
+        _start(port, data)
+
+
+def _start(port: int | None, data: Path | None) -> None:
+    if (running := find_running()) is not None:
+        asked_other = (port is not None and port != running.port) or (
+            data is not None and str(data.expanduser().resolve()) != running.folder
+        )
+        if asked_other:
+            _fail(
+                f"a broker is already running at {running.address} with its data in {running.folder}; "
+                "`streamgauge kafka stop` ends it"
+            )
+        _out.print(f"already running at [bold]{running.address}[/]")
+        return
+    broker = EmbeddedKafka(port, data, detached=True)
+    try:
+        with _err.status(f"starting Kafka {KAFKA}"):
+            broker.start()
+    except (BrokerError, JarsError, JavaError) as error:
+        _fail(str(error))
+    _remember(Running(broker.pid, broker.port, str(broker.folder), data is not None, time.time()))
+    _out.print(f"Kafka {KAFKA} serves at [bold]{broker.bootstrap_servers}[/]")
+
+
+@app.command()
+def status() -> None:
+    """Show the broker that `start` started; exit code 1 if there is none."""
+    running = find_running()
+    if running is None:
+        _out.print("no broker is running; `streamgauge kafka start` starts one")
+        raise typer.Exit(1)
+    about = Table.grid(padding=(0, 2))
+    about.add_row("address", f"[bold]{running.address}[/]")
+    about.add_row("process", f"{running.pid}, for {_span(time.time() - running.started)}")
+    about.add_row("data", f"{running.folder} ({'kept' if running.keep else 'thrown away at the end'})")
+    about.add_row("log", f"{running.folder}/broker.log")
+    _out.print(about)
+    topics = _topics(running.address)
+    if topics is None:
+        _out.print("[red]it doesn't answer[/]; look into its log")
+        raise typer.Exit(1)
+    if topics:
+        table = Table("topic", "partitions", "messages", title_justify="left")
+        table.columns[1].justify = table.columns[2].justify = "right"
+        for name, partitions, messages in topics:
+            table.add_row(name, str(partitions), f"{messages:,}")
+        _out.print(table)
+
+
+@app.command()
+def stop() -> None:
+    """Stop the broker that `start` started."""
+    running = find_running()
+    if running is None:
+        _out.print("no broker is running")
+        return
+    os.kill(running.pid, signal.SIGTERM if running.keep else signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while _is_broker(running.pid, running.folder):
+        if time.monotonic() > deadline:
+            os.kill(running.pid, signal.SIGKILL)
+        time.sleep(0.05)
+    if not running.keep:
+        shutil.rmtree(running.folder, ignore_errors=True)
+    _state_file().unlink(missing_ok=True)
+    _out.print(f"stopped the broker at {running.address}")
+
+
+def find_running() -> Running | None:
+    """The broker that `start` left running, or None; a state file whose broker is gone is cleared away."""
+    try:
+        running = Running(**json.loads(_state_file().read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    if _is_broker(running.pid, running.folder):
+        return running
+    if not running.keep:
+        shutil.rmtree(running.folder, ignore_errors=True)
+    _state_file().unlink(missing_ok=True)
+    return None
+
+
+def _state_file() -> Path:
+    return cache_folder() / "kafka" / "running.json"
+
+
+def _remember(running: Running) -> None:
+    part = _state_file().with_suffix(".part")
+    part.write_text(json.dumps(asdict(running)))
+    part.replace(_state_file())
+
+
+def _is_broker(pid: int, folder: str) -> bool:
+    """Whether that process is the broker of that folder, not another one that got its number since."""
+    if Path("/proc/self/cmdline").exists():
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            return False
+    else:
+        said = subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True)
+        command = said.stdout
+    return f"kafka.Kafka {folder}" in command
+
+
+def _topics(address: str) -> list[tuple[str, int, int]] | None:
+    """Name, partitions and messages of every topic but Kafka's own; None if the broker doesn't answer."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import AdminClient, OffsetSpec
+
+    # The client's own log lines would spoil the screen.
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    try:
+        known = admin.list_topics(timeout=5).topics
+        found = []
+        for name in sorted(name for name in known if not name.startswith("__")):
+            every = [TopicPartition(name, p) for p in known[name].partitions]
+            last, first = (
+                [f.result(5).offset for f in admin.list_offsets(dict.fromkeys(every, spec)).values()]
+                for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
+            )
+            found.append((name, len(every), sum(last) - sum(first)))
+        return found
+    except KafkaException:
+        return None
+
+
+def _span(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (
+        f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    )
+
+
+def _fail(message: str) -> None:
+    _err.print(f"[red]error:[/] {message}", highlight=False)
+    raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,84 @@
+"""`streamgauge kafka start`, `status` and `stop`."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from typer.testing import CliRunner, Result
+
+from streamgauge.apps.kafka import command
+from streamgauge.apps.kafka.jars import kafka_jars
+
+pytestmark = pytest.mark.kafka
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(command.app, arguments, env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache folder that holds nothing but Kafka's jars."""
+    jars = kafka_jars()
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "kafka" / jars.name).symlink_to(jars)
+    monkeypatch.setenv("STREAMGAUGE_CACHE", str(tmp_path))
+    yield tmp_path
+    run("stop")
+
+
+def test_a_broker_is_started_shown_and_stopped(cache: Path, tmp_path: Path) -> None:
+    assert run("status").exit_code == 1
+    data = tmp_path / "data"
+    started = run("start", "--data", str(data))
+    assert started.exit_code == 0, started.output
+    address = re.search(r"127\.0\.0\.1:\d+", started.output)[0]  # type: ignore[index]
+    assert "already running" in run("start").output
+    assert run("start", "--port", "9").exit_code == 1
+
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic("posts", 2, 1)])["posts"].result(10)
+    producer = Producer({"bootstrap.servers": address})
+    for _ in range(1234):
+        producer.produce("posts", b"x")
+    assert producer.flush(20) == 0
+
+    shown = run("status")
+    assert shown.exit_code == 0
+    assert address in shown.output
+    assert str(data) in shown.output
+    assert re.search(r"posts\W+2\W+1,234", shown.output)
+
+    assert address in run("stop").output
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", int(address.split(":")[1]))) != 0
+    assert run("status").exit_code == 1
+    assert (data / "log" / "posts-0").is_dir()
+
+
+def test_a_state_file_whose_broker_is_gone_is_cleared(cache: Path) -> None:
+    state = cache / "kafka" / "running.json"
+    gone = {"pid": 1, "port": 9, "folder": "/nonexistent/kafka", "keep": False, "started": 0.0}
+    for content in (json.dumps(gone), "{broken"):
+        state.write_text(content)
+        assert run("status").exit_code == 1
+        assert "no broker is running" in run("stop").output
+    assert command.find_running() is None
+
+
+def test_a_taken_port_is_an_error_without_a_traceback(cache: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        failed = run("start", "--port", str(other.getsockname()[1]))
+    assert failed.exit_code == 1
+    assert "is taken by another program" in failed.output
+    assert "Traceback" not in failed.output
