@@ -122,6 +122,9 @@ class Stream:
 
     def explode(self, *columns: str) -> Stream:
         """One row for each element of a list column; an empty list leaves one row with a null."""
+        for name in columns:
+            if name in self.columns and not isinstance(self.columns[name], (pl.List, pl.Array)):
+                raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, no list")
         return self._with(Step("explode", _expressions(columns, {})))
 
     def group_by(self, *keys: str) -> Stream:
