@@ -26,8 +26,8 @@ class KLL(Sketch):
     Error promised: a rank is off by at most ``normalized_rank_error(k)`` of n (1.33 % for k = 200, 0.06 % for
     k = 4,800) in 99 of 100 sketches, at every point at once; the lowest and highest value are exact, and so
     is everything while n ≤ k. NaN and nulls are skipped. `kind` is the item type of the bytes: "double",
-    "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins: the same seed, values and
-    merges give the same bytes, and those of datasketches-java seeded alike.
+    "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins: the same seed,
+    values and merges give the same bytes, and those of datasketches-java seeded alike.
 
     Raises `SketchError` for k outside 8 … 65,535, `TypeError` for values that are no numbers.
 
@@ -123,7 +123,7 @@ class KLL(Sketch):
         """
         image = np.frombuffer(data, np.uint8)
         k = int(image[4]) | int(image[5]) << 8 if len(image) >= 8 else 8
-        sketch = cls(max(k, 8), kind, seed=zlib.crc32(image) if seed is None else seed)
+        sketch = cls(max(k, 8), kind, seed=zlib.crc32(data) if seed is None else seed)
         sketch._store.read_image(0, image)
         return sketch
 

@@ -56,7 +56,7 @@ def normalized_rank_error(k: int, pmf: bool = False) -> float:
     """The rank error, as a share of n, that 99 of 100 sketches keep at every point (`pmf`: of each interval).
 
     >>> round(normalized_rank_error(200), 5), round(normalized_rank_error(200, pmf=True), 5)
-    (0.0133, 0.01651)
+    (0.01329, 0.01652)
     """
     return 2.446 / k**0.9433 if pmf else 2.296 / k**0.9723
 

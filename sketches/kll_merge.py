@@ -52,7 +52,7 @@ def merge_one(  # type: ignore[no-untyped-def]
 @kernel
 def _merge_upper(state, below_top, total, g, items, levels, n):  # type: ignore[no-untyped-def]
     own_depth, depth = np.int64(state.depth[g]), len(levels) - 1
-    deepest = max(own_depth, depth)
+    deepest: int = own_depth if own_depth > depth else depth
     most = deepest
     while (np.int64(1) << most) <= n and most < len(below_top) - 1:
         most += 1
