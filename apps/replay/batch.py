@@ -1,0 +1,42 @@
+"""Messages ready to send: what every source of a replay gives and what the sender takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages in the order they arrive.
+
+    `values`: their bytes (`large_binary`). `keys`: a number of the author (uint32), equal for equal authors:
+    one author's messages go to one partition, in order. `sent`: when they arrived in the world they come from
+    (int64, ms since the epoch), to be the messages' timestamps. `due`: seconds after the replay's start at
+    which each is to be sent (float64, never falling).
+    """
+
+    values: pa.LargeBinaryArray
+    keys: np.ndarray
+    sent: np.ndarray
+    due: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """Messages `start` to `stop`, without copying."""
+        rows = slice(start, stop)
+        values = self.values.slice(start, stop - start)
+        return Batch(values, self.keys[rows], self.sent[rows], self.due[rows])
+
+
+class Source(Protocol):
+    """What can be replayed: a generated load, a recording."""
+
+    def batches(self) -> Iterator[Batch]:
+        """Its messages from the beginning; the same in every run."""
