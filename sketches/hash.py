@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .bits import load64
 from .columns import Values
 from .jit import inlined, kernel
 
@@ -71,10 +72,13 @@ def canonical_bits(block, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _word(data, at):  # type: ignore[no-untyped-def]
+def _tail(data, end, n):  # type: ignore[no-untyped-def]
+    """The last `n` (1 to 8) bytes before `end` as a little-endian word, reading nothing outside `data`."""
+    if end >= 8:
+        return load64(data, end - 8) >> np.uint64(64 - 8 * n)
     k = np.uint64(0)
-    for b in range(8):
-        k |= np.uint64(data[at + b]) << np.uint64(8 * b)
+    for b in range(n):
+        k |= np.uint64(data[end - n + b]) << np.uint64(8 * b)
     return k
 
 
@@ -86,27 +90,19 @@ def murmur3(data, start, end, seed):  # type: ignore[no-untyped-def]
     length = end - start
     at = start
     for _ in range(length // 16):
-        k1 = _word(data, at)
-        k2 = _word(data, at + 8)
-        at += 16
-        h1 ^= rotl(k1 * _C1, 31) * _C2
+        h1 ^= rotl(load64(data, at) * _C1, 31) * _C2
         h1 = rotl(h1, 27) + h2
         h1 = h1 * np.uint64(5) + np.uint64(0x52DCE729)
-        h2 ^= rotl(k2 * _C2, 33) * _C1
+        h2 ^= rotl(load64(data, at + 8) * _C2, 33) * _C1
         h2 = rotl(h2, 31) + h1
         h2 = h2 * np.uint64(5) + np.uint64(0x38495AB5)
+        at += 16
     left = end - at
-    k1 = np.uint64(0)
-    k2 = np.uint64(0)
-    if left >= 8:
-        k1 = _word(data, at)
-        for b in range(8, left):
-            k2 |= np.uint64(data[at + b]) << np.uint64(8 * (b - 8))
-    else:
-        for b in range(left):
-            k1 |= np.uint64(data[at + b]) << np.uint64(8 * b)
-    h2 ^= rotl(k2 * _C2, 33) * _C1
-    h1 ^= rotl(k1 * _C1, 31) * _C2
+    if left > 8:
+        h2 ^= rotl(_tail(data, end, left - 8) * _C2, 33) * _C1
+        h1 ^= rotl(load64(data, at) * _C1, 31) * _C2
+    elif left > 0:
+        h1 ^= rotl(_tail(data, end, left) * _C1, 31) * _C2
     h1 ^= np.uint64(length)
     h2 ^= np.uint64(length)
     h1 += h2

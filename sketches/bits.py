@@ -1,0 +1,54 @@
+"""Two machine instructions that NumPy and Numba don't name: count leading zeros, load eight bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.extending import intrinsic
+from numba.np import arrayobj
+
+
+def _instruction(build: Any) -> Any:
+    """A function that only kernels can call; mypy sees no signature."""
+    return intrinsic(build)
+
+
+@_instruction
+def clz64(typingctx: Any, x: Any) -> Any:
+    """Leading zero bits of a uint64; 64 for zero. Vectorises."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctlz(args[0], cgutils.false_bit)
+
+    return types.uint64(types.uint64), codegen
+
+
+@_instruction
+def load64(typingctx: Any, data: Any, at: Any) -> Any:
+    """``data[at:at + 8]`` of a uint8 array as one little-endian uint64.
+
+    Unaligned and unchecked: the caller makes sure that ``0 <= at`` and ``at + 8 <= len(data)``.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = arrayobj.make_array(signature.args[0])(context, builder, args[0])
+        first = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+        here = builder.bitcast(builder.gep(first, [args[1]]), ir.IntType(64).as_pointer())
+        return builder.load(here, align=1)
+
+    return types.uint64(data, types.int64), codegen
+
+
+@_instruction
+def load32(typingctx: Any, data: Any, at: Any) -> Any:
+    """``data[at:at + 4]`` of a uint8 array as one little-endian uint32; unaligned and unchecked too."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = arrayobj.make_array(signature.args[0])(context, builder, args[0])
+        first = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+        here = builder.bitcast(builder.gep(first, [args[1]]), ir.IntType(32).as_pointer())
+        return builder.load(here, align=1)
+
+    return types.uint32(data, types.int64), codegen

@@ -1,0 +1,87 @@
+"""From values to HLL coupons: the 32 bits of a hash that an HLL sketch of any size needs.
+
+A coupon is ``value << 26 | address``: the 26 low bits of the hash's first half say which register, and the
+second half's leading zeros plus one (1 … 63) say what to raise it to. No coupon is zero, so zero means
+nothing: an unused place in a table, or an empty string, which DataSketches does not count.
+
+Source: datasketches-java `hll.BaseHllSketch.coupon`; the hash is that of `hash.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .bits import clz64
+from .columns import Values
+from .hash import SEED, canonical_bits, hash_int64, murmur3
+from .jit import BLOCK, inlined, kernel
+
+ADDRESS_BITS = 26
+ADDRESS_MASK = np.uint32((1 << ADDRESS_BITS) - 1)
+
+CHUNK = 1 << 16
+"""Values hashed at a time where a second kernel takes the coupons: they stay in the second-level cache."""
+
+
+@inlined
+def coupon(h1, h2):  # type: ignore[no-untyped-def]
+    """The coupon of one hash."""
+    zeros = min(clz64(h2), np.uint64(62))
+    return np.uint32(((zeros + np.uint64(1)) << np.uint64(26)) | (h1 & np.uint64(0x3FFFFFF)))
+
+
+@kernel
+def coupons_of_hashes(h1, h2, out):  # type: ignore[no-untyped-def]
+    """Pack a block of hashes."""
+    for i in range(len(out)):
+        out[i] = coupon(h1[i], h2[i])
+
+
+@kernel
+def coupons_of_int64(values, out):  # type: ignore[no-untyped-def]
+    """The coupon of every int64."""
+    h1 = np.empty(BLOCK, np.uint64)
+    h2 = np.empty(BLOCK, np.uint64)
+    for start in range(0, len(values), BLOCK):
+        block = values[start : start + BLOCK]
+        hash_int64(block, SEED, h1, h2)
+        coupons_of_hashes(h1, h2, out[start : start + len(block)])
+
+
+@kernel
+def coupons_of_bytes(offsets, data, out):  # type: ignore[no-untyped-def]
+    """The coupon of every string in Arrow's buffers; zero for an empty one."""
+    for i in range(len(out)):
+        start = np.int64(offsets[i])
+        end = np.int64(offsets[i + 1])
+        if start == end:
+            out[i] = np.uint32(0)
+        else:
+            h1, h2 = murmur3(data, start, end, SEED)
+            out[i] = coupon(h1, h2)
+
+
+def coupon_chunks(values: Values) -> Iterator[tuple[int, np.ndarray]]:
+    """The coupons of all values as (number of the first, coupons), a chunk at a time in one reused array."""
+    scratch = np.empty(min(len(values), CHUNK), np.uint32)
+    bits = np.empty(len(scratch) if values.kind == "float64" else 0, np.int64)
+    for start in range(0, len(values), CHUNK):
+        out = scratch[: min(CHUNK, len(values) - start)]
+        end = start + len(out)
+        if values.kind == "int64":
+            coupons_of_int64(_read_only(values.numbers[start:end]), out)
+        elif values.kind == "float64":
+            canonical_bits(values.numbers[start:end], bits)
+            coupons_of_int64(_read_only(bits[: len(out)]), out)
+        else:
+            coupons_of_bytes(_read_only(values.offsets[start : end + 1]), _read_only(values.data), out)
+        yield start, out
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """Arrow's buffers can't be written to, NumPy's can: one kind of array means one compiled kernel."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
