@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
-NO_SCRIPTS = {"__main__", "measure"}
+NO_SCRIPTS = {"__main__", "measure", "topic"}
 COLUMNS = ["claim", "ours", "peer", "ratio", "target"]
 RUN = """
 import importlib, json, sys

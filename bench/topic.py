@@ -1,0 +1,49 @@
+"""A topic full of small JSON messages, for every benchmark that reads from Kafka."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from confluent_kafka import Producer
+
+from streamgauge.apps.kafka.broker import EmbeddedKafka
+
+PARTITIONS = 4
+SCHEMA = {"user": pl.String, "tag": pl.String, "price": pl.Float64, "ts": pl.Int64}
+
+
+def posts(n: int, seed: int = 1) -> pl.Series:
+    """`n` posts of about 70 bytes as JSON lines, over one minute of event time."""
+    rng = np.random.default_rng(seed)
+    columns = {
+        '{"user":"u': rng.integers(100_000, 600_000, n),
+        '","tag":"t': np.minimum(rng.zipf(1.3, n), 100_000),
+        '","price":': np.round(rng.lognormal(3, 1, n), 2),
+        ',"ts":': 1_700_000_000_000 + np.arange(n) * 60_000 // n,
+    }
+    parts = [part for text, column in columns.items() for part in (pl.lit(text), pl.Series(column))]
+    return pl.select(pl.concat_str([*parts, pl.lit("}")])).to_series()
+
+
+def filled(broker: EmbeddedKafka, name: str, n: int) -> str:
+    """Create the topic `name` with `n` posts spread over its partitions; returns the name."""
+    broker.create_topic(name, PARTITIONS)
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "linger.ms": 50,
+            "batch.size": 1_000_000,
+            "batch.num.messages": 100_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "compression.type": "lz4",
+        }
+    )
+    for i, line in enumerate(posts(n).to_list()):
+        while True:
+            try:
+                producer.produce(name, line, partition=i % PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.05)
+    producer.flush()
+    return name
