@@ -1,0 +1,284 @@
+"""The bytes of the frequent items, as DataSketches and Spark's `approx_top_k_accumulate` write them.
+
+Little-endian; an empty sketch is the first eight bytes alone::
+
+    byte  0  preamble in 8-byte words: 1 if empty, else 4
+          1  serial version, 1
+          2  family, 10
+          3  log2 of the largest map
+          4  log2 of the current map
+          5  flags: 5 (both of the two bits in use for it) if empty, else 0
+          6  unused
+          8  int32, counters; 4 unused bytes
+         16  int64, sum of all weights
+         24  int64, offset: what purges took from every counter
+         32  int64 a counter, then its items: int64, or int32 length and UTF-8
+
+Counters are written from the largest to the smallest, equal ones by their item (a string's by its hash), so
+that equal sketches have equal bytes. DataSketches writes them in the order of its map, and reads any.
+
+Source: datasketches-java `frequencies.PreambleUtil`; datasketches-cpp `frequent_items_sketch::serialize`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .bits import load32, load64
+from .frequent_items_kernels import hash_string, insert_long, insert_string
+from .frequent_items_tables import (
+    ACTIVE,
+    BASE,
+    CELLS,
+    LG,
+    LONG,
+    OFFSET,
+    WEIGHT,
+    capacity,
+    close_table,
+    open_table,
+    string_size,
+)
+from .jit import inlined, kernel
+
+EMPTY_BYTES, PREAMBLE_BYTES = 8, 32
+MIN_LG, MAX_LG = 3, 26
+
+FAULTS = (
+    "",
+    "it is shorter than its preamble says",
+    "its first bytes are not a frequent items preamble (words 1 or 4, version 1, family 10)",
+    f"its map sizes are out of range (log2 from {MIN_LG} to {MAX_LG}, the current within the largest)",
+    "its empty flag contradicts the rest",
+    "it has more counters than its map holds",
+    "its counters, offset and weight do not add up",
+    "its items end before or after its last byte",
+    "an item is not valid UTF-8",
+)
+"""What `check_images` found, by its code."""
+
+
+@kernel
+def dense(tables, g, width, keys, counts, places):  # type: ignore[no-untyped-def]
+    """A group's counters in the order they are written: largest count, then smallest key, first."""
+    n = tables[ACTIVE][g]
+    if n == 0:
+        return
+    k = np.empty(n, np.int64)
+    c = np.empty(n, np.int64)
+    s = np.empty(n, np.int64)
+    base = tables[BASE][g]
+    m = 0
+    for p in range(np.int64(1) << np.int64(tables[LG][g])):
+        at = base + width * p
+        if tables[CELLS][at + 1] != 0:
+            k[m] = tables[CELLS][at]
+            c[m] = tables[CELLS][at + 1]
+            s[m] = tables[CELLS][at + 2] if width > LONG else 0
+            m += 1
+    if n > 24:
+        by_key = np.argsort(k, kind="mergesort")
+        order = by_key[np.argsort(-c[by_key], kind="mergesort")]
+    else:
+        order = np.arange(n)
+        for i in range(1, n):
+            x = order[i]
+            j = i - 1
+            while j >= 0 and (c[order[j]] < c[x] or (c[order[j]] == c[x] and k[order[j]] > k[x])):
+                order[j + 1] = order[j]
+                j -= 1
+            order[j + 1] = x
+    for i in range(n):
+        keys[i] = k[order[i]]
+        counts[i] = c[order[i]]
+        places[i] = s[order[i]]
+
+
+@kernel
+def image_ends(tables, arena, groups, width, ends):  # type: ignore[no-untyped-def]
+    """Where each group's image ends, in ``ends[1:]``, when they follow each other."""
+    used = np.int64(0)
+    for g in range(groups):
+        if tables[ACTIVE][g] == 0 and tables[WEIGHT][g] == 0:
+            used += EMPTY_BYTES
+        else:
+            used += PREAMBLE_BYTES + (8 if width > LONG else 16) * tables[ACTIVE][g]
+            if width > LONG and tables[ACTIVE][g] > 0:
+                for p in range(np.int64(1) << np.int64(tables[LG][g])):
+                    at = tables[BASE][g] + width * p
+                    if tables[CELLS][at + 1] != 0:
+                        used += 4 + string_size(arena, tables[CELLS][at + 2])
+        ends[g + 1] = used
+
+
+@inlined
+def _put(out, at, value, size):  # type: ignore[no-untyped-def]
+    for b in range(size):
+        out[at + b] = np.uint8((value >> np.int64(8 * b)) & np.int64(255))
+
+
+@kernel
+def write_images(tables, arena, groups, width, lg_max, ends, out):  # type: ignore[no-untyped-def]
+    """The images of the first `groups` groups into `out`, ending where `image_ends` says."""
+    most = np.int64(0)
+    for g in range(groups):
+        most = max(most, tables[ACTIVE][g])
+    keys = np.empty(most, np.int64)
+    counts = np.empty(most, np.int64)
+    places = np.empty(most, np.int64)
+    for g in range(groups):
+        at = ends[g]
+        n = tables[ACTIVE][g]
+        empty = n == 0 and tables[WEIGHT][g] == 0
+        lg = np.int64(MIN_LG)
+        while capacity(lg) < n:
+            lg += 1
+        _put(out, at, np.int64(1 if empty else 4), 1)
+        _put(out, at + 1, np.int64(1), 1)
+        _put(out, at + 2, np.int64(10), 1)
+        _put(out, at + 3, np.int64(lg_max), 1)
+        _put(out, at + 4, lg, 1)
+        _put(out, at + 5, np.int64(5 if empty else 0), 3)
+        if empty:
+            continue
+        _put(out, at + 8, n, 8)
+        _put(out, at + 16, tables[WEIGHT][g], 8)
+        _put(out, at + 24, tables[OFFSET][g], 8)
+        dense(tables, g, width, keys, counts, places)
+        at += PREAMBLE_BYTES
+        for i in range(n):
+            _put(out, at + 8 * i, counts[i], 8)
+        at += 8 * n
+        for i in range(n):
+            if width == LONG:
+                _put(out, at, keys[i], 8)
+                at += 8
+            else:
+                size = 4 + string_size(arena, places[i])
+                for b in range(size):
+                    out[at + b] = arena[places[i] + b]
+                at += size
+
+
+@kernel
+def _is_utf8(data, begin, end):  # type: ignore[no-untyped-def]
+    """Whether the bytes are well-formed UTF-8 (Unicode 15, table 3-7)."""
+    i = begin
+    while i < end:
+        lead = data[i]
+        if lead < 0x80:
+            i += 1
+            continue
+        if lead < 0xC2 or lead > 0xF4:
+            return False
+        more = 1 if lead < 0xE0 else (2 if lead < 0xF0 else 3)
+        if i + more >= end:
+            return False
+        low = 0xA0 if lead == 0xE0 else (0x90 if lead == 0xF0 else 0x80)
+        high = 0x9F if lead == 0xED else (0x8F if lead == 0xF4 else 0xBF)
+        if data[i + 1] < low or data[i + 1] > high:
+            return False
+        for j in range(2, more + 1):
+            if data[i + j] < 0x80 or data[i + j] > 0xBF:
+                return False
+        i += more + 1
+    return True
+
+
+@kernel
+def _fault(data, begin, end, width):  # type: ignore[no-untyped-def]
+    """What is wrong with an image, as an index of `FAULTS`; 0 for nothing."""
+    if end - begin < EMPTY_BYTES:
+        return 1
+    words, lg_max, lg = data[begin] & 63, data[begin + 3], data[begin + 4]
+    empty = (data[begin + 5] & 5) != 0
+    if (words != 1 and words != 4) or data[begin + 1] != 1 or data[begin + 2] != 10:
+        return 2
+    if lg_max < MIN_LG or lg_max > MAX_LG or lg > lg_max:
+        return 3
+    if empty != (words == 1) or (empty and end - begin != EMPTY_BYTES):
+        return 4
+    if empty:
+        return 0
+    if end - begin < PREAMBLE_BYTES:
+        return 1
+    n = np.int64(load32(data, begin + 8))
+    if n > capacity(lg_max):
+        return 5
+    items = begin + PREAMBLE_BYTES + 8 * n
+    if items > end:
+        return 1
+    weight = np.int64(load64(data, begin + 16))
+    offset = np.int64(load64(data, begin + 24))
+    if weight <= 0 or offset < 0 or offset > weight:
+        return 6
+    left = weight - offset
+    for i in range(n):
+        count = np.int64(load64(data, begin + PREAMBLE_BYTES + 8 * i))
+        if count <= 0 or count > left:
+            return 6
+        left -= count
+    if width == LONG:
+        return 0 if items + 8 * n == end else 7
+    at = items
+    for _ in range(n):
+        if at + 4 > end:
+            return 7
+        size = np.int64(load32(data, at))
+        if at + 4 + size > end:
+            return 7
+        if not _is_utf8(data, at + 4, at + 4 + size):
+            return 8
+        at += 4 + size
+    return 0 if at == end else 7
+
+
+@kernel
+def check_images(data, ends, width):  # type: ignore[no-untyped-def]
+    """The first image with a fault and its code; (0, 0) where there is none."""
+    for row in range(len(ends) - 1):
+        code = _fault(data, np.int64(ends[row]), np.int64(ends[row + 1]), width)
+        if code != 0:
+            return row, code
+    return 0, 0
+
+
+@kernel
+def merge_images(tables, arena, groups, data, ends, start, width, lg_max):  # type: ignore[no-untyped-def]
+    """Fold checked images into their groups, from row `start` on; `arena` has room for all strings.
+
+    All counters are taken in before a group is purged, so that two sketches give the same in either order.
+    Returns the first row not taken, where the arena of cells must grow first, or −1 − row where the weights
+    exceed int64.
+    """
+    cells, base, lgs, active, offset, weight, heap = tables
+    for row in range(start, len(ends) - 1):
+        begin = np.int64(ends[row])
+        if (data[begin] & 63) == 1:
+            continue
+        g = groups[row]
+        n = np.int64(load32(data, begin + 8))
+        total = weight[g] + np.int64(load64(data, begin + 16))
+        if total < 0:
+            return -1 - row
+        if not open_table(tables, g, n, width):
+            return row
+        counts = begin + PREAMBLE_BYTES
+        at = counts + 8 * n
+        for i in range(n):
+            count = np.int64(load64(data, counts + 8 * i))
+            if width == LONG:
+                key = np.int64(load64(data, at))
+                active[g] += insert_long(cells, base[g], lgs[g], key, count)
+                at += 8
+            else:
+                size = np.int64(load32(data, at))
+                key = hash_string(data, at + 4, at + 4 + size)
+                active[g] += insert_string(
+                    cells, base[g], lgs[g], arena, heap, key, data, at + 4, size, count
+                )
+                at += 4 + size
+        weight[g] = total
+        offset[g] += np.int64(load64(data, begin + 24))
+        close_table(tables, g, width, lg_max)
+    return len(ends) - 1
