@@ -25,6 +25,9 @@ class Account:
     def __add__(self, other: Account) -> Account:
         return Account(*(a + b for a, b in zip(astuple(self), astuple(other))))
 
+    def __sub__(self, other: Account) -> Account:
+        return Account(*(a - b for a, b in zip(astuple(self), astuple(other))))
+
     @property
     def balanced(self) -> bool:
         """Whether the identity holds."""

@@ -8,10 +8,61 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..sketches.protocol import SketchError
+from ..sketches.protocol import Groups, SketchError
 from .durations import Duration, microseconds, written
 from .grouping import GroupIndex
 from .table import END, START, aggregates_of, assemble, keys_of, table_schema
+
+
+class Accumulator:
+    """Tables folded into one another as they come, held open as live sketches.
+
+    Windows keep their length; the tables must be of the given schema, their fields nullable or not.
+
+    >>> from .table import table_schema
+    >>> from .aggregates import count
+    >>> posts = table_schema({}, {"posts": count()})
+    >>> Accumulator(posts).table().num_rows
+    0
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._keys = keys_of(schema)
+        self._aggregates = aggregates_of(schema)
+        self._index = GroupIndex()
+        self._groups: dict[str, Groups] | None = None
+
+    def __len__(self) -> int:
+        """Groups held."""
+        return len(self._index)
+
+    def fold(self, table: pa.Table) -> None:
+        """Merge a table's rows in. Raises `SketchError` for bytes that are no sketches."""
+        starts, ends = (_micros(table, name) for name in (START, END))
+        self.fold_as(table, starts, ends - starts)
+
+    def fold_as(self, table: pa.Table, starts: np.ndarray, lengths: np.ndarray) -> None:
+        """Merge a table's rows into windows of these starts and lengths (int64 microseconds)."""
+        if not len(starts):
+            return
+        # Windows of different lengths may start together: the length is one more key.
+        keys = [*(_whole(table, key) for key in self._keys), pa.array(lengths)]
+        numbers = self._index.number(starts, keys)
+        if self._groups is None:
+            seed = zlib.crc32(starts.tobytes())
+            self._groups = {name: asked.groups(seed=seed) for name, asked in self._aggregates.items()}
+        for name, groups in self._groups.items():
+            groups.resize(len(self._index))
+            groups.merge(numbers, _whole(table, name))
+
+    def table(self) -> pa.Table:
+        """All groups so far, ordered by window and keys."""
+        if self._groups is None:
+            return self.schema.empty_table()
+        types = [self.schema.field(key).type for key in self._keys]
+        *keys, length = self._index.keys([*types, pa.int64()])
+        return assemble(self.schema, self._index.starts(), length.to_numpy(), keys, self._groups)
 
 
 def merge(
@@ -49,27 +100,15 @@ def _merged(table: pa.Table, by: Sequence[str] | None, every: Duration | None) -
     if unknown:
         raise ValueError(f"merge: {', '.join(unknown)} is no key of this table; its keys are {own}")
     keys = own if by is None else list(by)
-    aggregates = aggregates_of(table.schema)
-    schema = table_schema({key: table.schema.field(key).type for key in keys}, aggregates)
-    starts, lengths = _windows(table, every)
-    index = GroupIndex()
-    columns = [_whole(table, key) for key in keys]
-    # Windows of different lengths may start together: the length is one more key.
-    numbers = index.number(starts, [*columns, pa.array(lengths)])
-    merged = {}
-    for name, asked in aggregates.items():
-        groups = asked.groups(len(index), seed=zlib.crc32(index.starts().tobytes()))
-        groups.merge(numbers, _whole(table, name))
-        merged[name] = groups
-    types = [schema.field(key).type for key in keys]
-    *values, length = index.keys([*types, pa.int64()])
-    return assemble(schema, index.starts(), length.to_numpy(), values, merged)
+    types = {key: table.schema.field(key).type for key in keys}
+    merged = Accumulator(table_schema(types, aggregates_of(table.schema)))
+    merged.fold_as(table, *_windows(table, every))
+    return merged.table()
 
 
 def _windows(table: pa.Table, every: Duration | None) -> tuple[np.ndarray, np.ndarray]:
     """The start and length of the window that each row goes to, in microseconds."""
-    starts = _whole(table, START).view(pa.int64()).to_numpy()
-    ends = _whole(table, END).view(pa.int64()).to_numpy()
+    starts, ends = _micros(table, START), _micros(table, END)
     if every is None:
         return starts, ends - starts
     size = microseconds(every)
@@ -80,6 +119,10 @@ def _windows(table: pa.Table, every: Duration | None) -> tuple[np.ndarray, np.nd
             f"merge: windows of {written(longest)} don't fit into windows of {every}; choose a multiple"
         )
     return wider, np.full(len(starts), size, np.int64)
+
+
+def _micros(table: pa.Table, name: str) -> np.ndarray:
+    return _whole(table, name).view(pa.int64()).to_numpy()
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:

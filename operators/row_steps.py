@@ -61,6 +61,21 @@ class Rows:
         return self.keep(~dropped)
 
 
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """Rows after all steps: the columns that are needed and each row's event time.
+
+    `counted` messages are among them, `filtered` left no row; `message_times` are the counted messages' event
+    times, once each however many rows they became.
+    """
+
+    frame: pl.DataFrame
+    times: np.ndarray
+    counted: int
+    filtered: int
+    message_times: np.ndarray
+
+
 class RowSteps:
     """What happens to rows between decoding and sketching."""
 
@@ -91,17 +106,20 @@ class RowSteps:
         rows = replace(rows, times=np.ascontiguousarray(whole, np.int64))
         return rows.without(unknown, refuse, "no event time")
 
-    def apply(self, rows: Rows, refuse: Refuse) -> tuple[pl.DataFrame, np.ndarray, int, int]:
-        """The rows after all steps, in order: (columns that are needed, event times, counted, filtered)."""
+    def apply(self, rows: Rows, refuse: Refuse) -> Stepped:
+        """The rows after all steps, in order."""
         if not self._stream.steps:
-            return rows.frame.select(self._wanted), rows.times, len(rows.times), 0
+            return Stepped(rows.frame.select(self._wanted), rows.times, len(rows.times), 0, rows.times)
         rows, found = _attempt(rows, self._transformed, refuse)
         read = len(rows.times)
         if not self._stream.drops_rows:
-            return found, rows.times, read, 0
+            return Stepped(found, rows.times, read, 0, rows.times)
         times = found[TIME].to_numpy()
-        counted = found[_ROW].n_unique() if self._explodes else found.height
-        return found.select(self._wanted), times, counted, read - counted
+        firsts = times
+        if self._explodes and len(times):
+            numbers = found[_ROW].to_numpy()
+            firsts = times[np.concatenate([[True], numbers[1:] != numbers[:-1]])]
+        return Stepped(found.select(self._wanted), times, len(firsts), read - len(firsts), firsts)
 
     def _event_times(self, rows: Rows) -> pl.Series:
         return rows.frame.select(self._stream.time).to_series()

@@ -80,11 +80,13 @@ class Sketcher:
         if late is not None:
             behind = rows.keep(late)
             rows = rows.keep(~late)
-            _, _, too_late, dropped = self._steps.apply(behind, refuse)
-        found, times, counted, filtered = self._steps.apply(rows, refuse)
-        if len(times):
-            self._sketch(found, times)
-        filtered += dropped
+            missed = self._steps.apply(behind, refuse)
+            too_late, dropped = missed.counted, missed.filtered
+        found = self._steps.apply(rows, refuse)
+        if found.counted:
+            self._sketch(found.frame, found.times)
+            self._count_messages(found.message_times)
+        counted, filtered = found.counted, found.filtered + dropped
         return Account(
             frame.height, counted, filtered, too_late, frame.height - counted - filtered - too_late
         )
@@ -102,7 +104,13 @@ class Sketcher:
         """Groups held: windows times keys."""
         return len(self._index)
 
+    @property
+    def messages(self) -> dict[int, int]:
+        """Messages counted since the last `take`, by the start of their pane (int64 microseconds)."""
+        return dict(sorted(self._messages.items()))
+
     def _begin(self) -> None:
+        self._messages: dict[int, int] = {}
         self._index = GroupIndex()
         self._groups = {
             name: asked.groups(seed=self._salt + at)
@@ -119,6 +127,15 @@ class Sketcher:
             if "time" in asked.family.inputs:
                 inputs["time"] = times
             groups.update(numbers, None if asked.column is None else columns[asked.column], **inputs)
+
+    def _count_messages(self, times: np.ndarray) -> None:
+        first = self._window.pane_start(int(times.min()))
+        if first == self._window.pane_start(int(times.max())):
+            self._messages[first] = self._messages.get(first, 0) + len(times)
+            return
+        panes, counts = np.unique(self._window.pane_starts(times), return_counts=True)
+        for pane, count in zip(panes.tolist(), counts.tolist()):
+            self._messages[pane] = self._messages.get(pane, 0) + count
 
     def _number(self, columns: dict[str, pa.Array], times: np.ndarray) -> np.ndarray:
         if not self.stream.keys:

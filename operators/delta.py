@@ -1,0 +1,44 @@
+"""What a sketching worker sends on: the sketches of a range of one input partition's offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from .accounting import Account
+from .lateness import PartitionTime
+from .windows import EARLIEST
+
+
+class DeltaError(ValueError):
+    """A delta that can't be taken: of another definition, damaged, or not the next of its partition."""
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The sketches of the messages `first` … `next` − 1 of an input partition.
+
+    A range may be empty (``first == next``): it says that the partition is idle and how far its watermark
+    has come with the wall clock. `time` is the partition's event time after these messages, `idle` whether
+    there was nothing to read, `messages` the messages counted by the start of their pane (int64
+    microseconds). With several table partitions each gets its own groups in `table`, and all else alike.
+    """
+
+    fingerprint: str
+    topic: str
+    partition: int
+    first: int
+    next: int
+    table: pa.Table
+    watermark_us: int = EARLIEST
+    time: PartitionTime = field(default_factory=PartitionTime)
+    idle: bool = False
+    account: Account = field(default_factory=Account)
+    messages: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """Its range, for messages to people."""
+        return f"{self.topic}[{self.partition}] {self.first}…{self.next}"

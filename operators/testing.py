@@ -1,0 +1,111 @@
+"""Try a stream out with no broker and a clock that you move: for the tests of your own streams.
+
+The worker's and the merger's real parts run, as in Kafka's `TopologyTestDriver`; only Kafka is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from .accounting import Account
+from .merge import merge
+from .merger import Merger
+from .progress import Progress
+from .query import query
+from .stream import Stream
+from .table import schema_of
+
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row that became a dead letter."""
+
+    partition: int
+    offset: int
+    reason: str
+
+
+class StreamTester:
+    """Feed rows, move the clock, see the windows that closed.
+
+    `partitions` is the number of input partitions, `start` what the clock shows at first. Messages carry the
+    clock's time as their timestamp.
+
+    >>> import polars as pl
+    >>> from streamgauge.operators.aggregates import count
+    >>> stream = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
+    >>> tester = StreamTester(stream)
+    >>> _ = tester.feed([{"at": datetime(2026, 1, 1, 0, 0, 30)}])
+    >>> tester.advance(39).windows().height, tester.advance(2).windows()["posts"].to_list()
+    (0, [1])
+    """
+
+    def __init__(self, stream: Stream, partitions: int = 1, start: datetime = _START) -> None:
+        self.stream = stream.complete()
+        self.refused: list[Refused] = []
+        self._now = start.timestamp()
+        self._merger = Merger(stream, range(partitions))
+        self._inputs = [Progress(stream, "input", p, 0, clock=self._clock) for p in range(partitions)]
+        self._log = 0
+        self._closed: list[pa.Table] = []
+
+    @property
+    def account(self) -> Account:
+        """What became of the rows so far."""
+        return self._merger.state.account
+
+    def feed(self, rows: pl.DataFrame | Iterable[Mapping[str, Any]], partition: int = 0) -> Account:
+        """Let a partition receive rows; gives what became of these."""
+        schema = self.stream.source.schema
+        frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(list(rows), schema=schema)
+        progress = self._inputs[partition]
+        start = progress.next
+
+        def refuse(numbers: np.ndarray, reason: str) -> None:
+            self.refused += [Refused(partition, start + int(number), reason) for number in numbers]
+
+        before = self.account
+        stamps = np.full(frame.height, int(self._now * 1000), np.int64)
+        progress.add(frame, stamps, start + frame.height, refuse)
+        self._send(progress)
+        return self.account - before
+
+    def advance(self, seconds: float) -> StreamTester:
+        """Move the clock on while nothing arrives."""
+        self._now += seconds
+        for progress in self._inputs:
+            progress.rest()
+            self._send(progress)
+        return self
+
+    def windows(self) -> pl.DataFrame:
+        """The answers of the windows that closed since the last time."""
+        return query(self.tables())
+
+    def tables(self) -> pa.Table:
+        """The table of sketches of the windows that closed since the last time."""
+        closed, self._closed = self._closed, []
+        return merge(closed) if closed else schema_of(self.stream).empty_table()
+
+    def finish(self) -> StreamTester:
+        """Close all windows, as at the end of a bounded run."""
+        self._closed += self._merger.close_all()
+        return self
+
+    def _send(self, progress: Progress) -> None:
+        if progress.pending:
+            self._merger.offer(progress.delta(), self._log)
+            self._log += 1
+            self._closed += self._merger.close()
+
+    def _clock(self) -> float:
+        return self._now

@@ -1,0 +1,177 @@
+"""The merging worker's state: duplicates, gaps and restarts, on a log in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+
+from streamgauge.operators.accounting import Account
+from streamgauge.operators.aggregates import count, distinct
+from streamgauge.operators.delta import Delta, DeltaError
+from streamgauge.operators.merger import Merger
+from streamgauge.operators.progress import Progress
+from streamgauge.operators.stream import Stream
+
+START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
+STREAM = (
+    Stream.from_batches({"at": pl.Datetime("us", "UTC"), "user": pl.Int64}, time="at")
+    .tumbling("1m", delay="5s")
+    .agg(posts=count(), users=distinct("user"))
+)
+
+
+def log(seed: int, cut: int, partitions: int = 3, rows: int = 2_000) -> list[Delta]:
+    """Ten minutes of deltas, one partition after the other, each of `cut` messages."""
+    random = np.random.default_rng(seed)
+    times = START + np.linspace(0, 600e6, rows).astype(np.int64)
+    found = []
+    inputs = [Progress(STREAM, "posts", p, 0, clock=lambda: START / 1e6 + 600) for p in range(partitions)]
+    frames = [
+        pl.DataFrame(
+            {
+                "at": pl.Series(times - random.exponential(2e6, rows).astype(np.int64)).cast(
+                    pl.Datetime("us", "UTC")
+                ),
+                "user": random.integers(0, 500, rows),
+            }
+        )
+        for _ in inputs
+    ]
+    for low in range(0, rows, cut):
+        for progress, frame in zip(inputs, frames):
+            part = frame[low : low + cut]
+            progress.add(part, None, low + part.height, lambda numbers, reason: None)
+            found.append(progress.delta())
+    return found
+
+
+def windows(merger: Merger) -> dict[object, int]:
+    return {
+        row["window_start"]: row["posts"]
+        for table in (*merger.close(), *merger.close_all())
+        for row in table.select(["window_start", "posts"]).to_pylist()
+    }
+
+
+def merged(deltas: list[Delta], **options) -> Merger:
+    merger = Merger(STREAM, range(3), **options)
+    for offset, delta in enumerate(deltas):
+        merger.offer(delta, offset)
+    return merger
+
+
+def test_the_cut_into_deltas_changes_nothing() -> None:
+    one, many = merged(log(1, 2_000)), merged(log(1, 17))
+    assert (
+        one.state.account
+        == many.state.account
+        == Account(6_000, one.state.account.counted, 0, one.state.account.late)
+    )
+    assert one.state.account.balanced and one.state.account.late > 0
+    assert windows(one) == windows(many)
+
+
+def test_a_delta_that_comes_twice_counts_once() -> None:
+    deltas = log(2, 100)
+    doubled = [delta for one in deltas for delta in (one, one)]
+    repeated = [*deltas[:20], *deltas[:20], *deltas[20:]]
+    clean = windows(merged(deltas))
+    for noisy in (doubled, repeated):
+        merger = merged(noisy)
+        assert merger.state.duplicates == len(noisy) - len(deltas)
+        assert merger.state.account == merged(deltas).state.account
+        assert windows(merger) == clean
+
+
+def test_a_zombies_range_inside_what_was_taken_counts_once() -> None:
+    deltas = log(3, 100, partitions=3)
+    zombie = replace(deltas[3], first=110, next=150)
+    merger = merged([*deltas[:6], zombie, *deltas[6:]])
+    assert merger.state.duplicates == 1
+    assert windows(merger) == windows(merged(deltas))
+
+
+@pytest.mark.parametrize(("first", "following"), [(50, 250), (150, 250), (100, 90)])
+def test_a_delta_out_of_turn_is_refused_by_its_range(first: int, following: int) -> None:
+    deltas = log(4, 100)
+    merger = merged(deltas[:3])
+    wrong = replace(deltas[3], first=first, next=max(following, first))
+    if wrong.first == 100:
+        assert merger.offer(wrong, 3)
+        return
+    with pytest.raises(
+        DeltaError, match=rf"posts\[0\] {first}…{following} is out of turn, the next offset is 100"
+    ):
+        merger.offer(wrong, 3)
+
+
+def test_at_least_once_takes_an_overlapping_range_and_says_so_but_no_gap() -> None:
+    deltas = log(4, 100)
+    merger = merged(deltas[:3], delivery="at_least_once")
+    assert merger.offer(replace(deltas[3], first=50, next=200), 3)
+    assert merger.state.overlaps == 1 and merger.state.chains[0].next == 200
+    with pytest.raises(DeltaError, match="out of turn"):
+        merger.offer(replace(deltas[3], first=300, next=400), 4)
+
+
+def test_a_delta_of_another_definition_is_refused_by_name() -> None:
+    deltas = log(5, 2_000)
+    other = STREAM.tumbling("2m").agg(posts=count())
+    with pytest.raises(DeltaError, match=f"{STREAM.fingerprint()}.*{other.fingerprint()}"):
+        Merger(other, range(3)).offer(deltas[0], 0)
+
+
+@pytest.mark.parametrize("stop", [1, 7, 30, 59, 60])
+def test_a_restart_from_the_resume_point_gives_the_same_windows_each_once(stop: int) -> None:
+    deltas = log(6, 100)
+    whole, clean = merged(deltas), Merger(STREAM, range(3))
+    first = Merger(STREAM, range(3))
+    emitted: list[object] = []
+    for offset, delta in enumerate(deltas[:stop]):
+        first.offer(delta, offset)
+        emitted += [table.column("window_start")[0].as_py() for table in first.close()]
+    offset, told = first.resume_point()
+    assert offset <= stop
+    second = Merger(STREAM, range(3))
+    second.resume(offset, told)
+    found = {}
+    for at in range(offset, len(deltas)):
+        second.offer(deltas[at], at)
+        for table in second.close():
+            found[table.column("window_start")[0].as_py()] = table.column("posts")[0].as_py()
+    assert not set(found) & set(emitted)
+    for at, delta in enumerate(deltas):
+        clean.offer(delta, at)
+    expected = windows(clean)
+    open_still = {
+        t.column("window_start")[0].as_py(): t.column("posts")[0].as_py() for t in second.close_all()
+    }
+    assert {**found, **open_still} == {start: n for start, n in expected.items() if start not in emitted}
+    assert second.state.account == whole.state.account
+    assert len(emitted) + len(found) + len(open_still) == len(expected)
+
+
+def test_a_damaged_state_is_refused() -> None:
+    for told in ("", "{}", "[]", '{"chains": {"a": [1, 2, 3]}}'):
+        with pytest.raises(DeltaError, match="damaged"):
+            Merger(STREAM, range(3)).resume(0, told)
+
+
+def test_no_window_closes_before_every_partition_was_heard_of() -> None:
+    deltas = log(7, 2_000)
+    merger = Merger(STREAM, range(4))
+    for offset, delta in enumerate(deltas):
+        merger.offer(delta, offset)
+    assert merger.close() == []
+    assert merged(deltas).close()
+
+
+def test_reached_says_when_all_ends_are_in() -> None:
+    merger = merged(log(8, 2_000))
+    assert merger.reached({0: 2_000, 1: 1_999, 2: 0})
+    assert not merger.reached({0: 2_001})
+    assert not merger.reached({3: 0})

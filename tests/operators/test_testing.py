@@ -1,0 +1,106 @@
+"""The driver without a broker, and through it the worker's and the merger's rules of event time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from streamgauge.operators.accounting import Account
+from streamgauge.operators.aggregates import count, distinct
+from streamgauge.operators.stream import Stream
+from streamgauge.operators.testing import StreamTester
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SOURCE = Stream.from_batches({"at": pl.Datetime("us", "UTC"), "user": pl.String}, time="at")
+STREAM = SOURCE.tumbling("1m", delay="10s").agg(posts=count(), users=distinct("user"))
+
+
+def post(seconds: float, user: str = "ann") -> dict[str, object]:
+    return {"at": START + timedelta(seconds=seconds), "user": user}
+
+
+def test_a_window_closes_once_every_partition_is_past_it() -> None:
+    tester = StreamTester(STREAM, partitions=2)
+    tester.feed([post(1), post(2, "bob"), post(75)], partition=0)
+    assert tester.windows().height == 0
+    tester.feed([post(3), post(69)], partition=1)
+    assert tester.windows().height == 0
+    tester.feed([post(70)], partition=1)
+    closed = tester.windows()
+    assert closed["window_start"].to_list() == [START]
+    assert closed["posts"].to_list() == [3]
+    assert round(closed["users"][0]["estimate"]) == 2
+    assert tester.windows().height == 0
+
+
+def test_windows_close_on_an_idle_stream_with_the_wall_clock() -> None:
+    tester = StreamTester(STREAM, partitions=2)
+    tester.feed([post(10)], 0)
+    tester.feed([post(50)], 1)
+    assert tester.advance(59).windows().height == 0
+    assert tester.advance(1).windows()["posts"].to_list() == [2]
+
+
+def test_a_partition_that_never_had_a_row_holds_nobody_up_once_it_is_known_to_idle() -> None:
+    tester = StreamTester(STREAM, partitions=3)
+    tester.feed([post(10)], 0)
+    tester.feed([post(75)], 0)
+    assert tester.windows().height == 0
+    assert tester.advance(0).windows()["posts"].to_list() == [1]
+
+
+def test_rows_that_come_after_an_idle_close_are_late_and_the_window_stays_as_it_was() -> None:
+    tester = StreamTester(STREAM)
+    tester.feed([post(10)])
+    assert tester.advance(70).windows()["posts"].to_list() == [1]
+    assert tester.feed([post(20)]) == Account(read=1, late=1)
+    assert tester.finish().windows().height == 0
+
+
+def test_rows_of_a_partition_new_to_a_closed_window_are_late_in_the_merger() -> None:
+    tester = StreamTester(STREAM, partitions=2)
+    tester.feed([post(10), post(75)], 0)
+    assert tester.advance(0).windows()["posts"].to_list() == [1]
+    assert tester.feed([post(20), post(30), post(80)], 1) == Account(read=3, counted=1, late=2)
+    assert tester.account == Account(read=5, counted=3, late=2)
+    assert tester.finish().windows()["posts"].to_list() == [2]
+
+
+def test_the_years_1970_and_2100_do_no_harm() -> None:
+    tester = StreamTester(STREAM)
+    tester.feed([post(10), {"at": datetime(2100, 1, 1, tzinfo=UTC), "user": "eve"}])
+    tester.feed(
+        [{"at": datetime(1970, 1, 1, tzinfo=UTC), "user": "eve"}, {"at": None, "user": "eve"}, post(15)]
+    )
+    assert tester.account == Account(read=5, counted=2, late=1, dead_lettered=2)
+    assert [(refused.offset, refused.reason[:13]) for refused in tester.refused] == [
+        (1, "the event time"[:13]),
+        (3, "no event time"),
+    ]
+    assert tester.advance(70).windows()["posts"].to_list() == [2]
+
+
+def test_a_first_row_of_1970_opens_a_window_of_its_own_and_harms_no_other() -> None:
+    tester = StreamTester(STREAM)
+    tester.feed([{"at": datetime(1970, 1, 1, tzinfo=UTC), "user": "eve"}, post(10), post(75)])
+    assert tester.windows()["posts"].to_list() == [1, 1]
+    assert tester.account == Account(read=3, counted=3)
+
+
+def test_windows_are_closed_at_the_end_of_a_bounded_run() -> None:
+    tester = StreamTester(STREAM)
+    tester.feed([post(10), post(61), post(62)])
+    assert tester.finish().windows()["posts"].to_list() == [1, 2]
+
+
+def test_keyed_windows_come_with_their_keys() -> None:
+    tester = StreamTester(SOURCE.group_by("user").tumbling("1m").agg(posts=count()))
+    tester.feed([post(1), post(2, "bob"), post(3), post(4, None), post(75)])  # type: ignore[arg-type]
+    assert tester.windows().select("user", "posts").rows() == [("ann", 2), ("bob", 1), (None, 1)]
+
+
+def test_a_stream_that_asks_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="asks nothing"):
+        StreamTester(SOURCE)
