@@ -103,7 +103,11 @@ def as_array(values: Any) -> pa.Array:
         raise TypeError(f"expected a column of one type, got {_shorten(values)}") from None
 
 
-def _from_arrow(array: pa.Array) -> Values:
+def flattened(array: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
+    """Dictionaries and views decoded, lists flattened, nulls left out; and the row of each value.
+
+    The rows are None where value ``i`` came from row ``i``.
+    """
     rows: np.ndarray | None = None
     array = _plain(array)
     while (
@@ -118,6 +122,11 @@ def _from_arrow(array: pa.Array) -> Values:
         kept = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
         rows = kept if rows is None else rows[kept]
         array = array.drop_null()
+    return array, rows
+
+
+def _from_arrow(array: pa.Array) -> Values:
+    array, rows = flattened(array)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _strings(array, "string", rows)
