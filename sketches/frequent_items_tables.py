@@ -166,24 +166,40 @@ def purge(tables, g, width):  # type: ignore[no-untyped-def]
     """Take the median count from every counter and drop those it leaves nothing of.
 
     The median is of all counters, not of a sample as in DataSketches: what is left depends on the counters
-    alone and not on where they lie, and the error's bound holds for certain.
+    alone and not on where they lie, and the error's bound holds for certain. Where all are equal the one of
+    the smallest key stays whole: readers take a sketch without counters for one that saw nothing, and would
+    forget its weight and offset.
     """
-    cells = tables[CELLS]
-    base = tables[BASE][g]
-    slots = np.int64(1) << np.int64(tables[LG][g])
-    less = _median(cells, base, slots, width, tables[ACTIVE][g])
-    kept = np.empty(width * (tables[ACTIVE][g] // 2 + 1), np.int64)
-    n = 0
+    cells, base, lgs, active, offset = (
+        tables[CELLS],
+        tables[BASE][g],
+        tables[LG],
+        tables[ACTIVE],
+        tables[OFFSET],
+    )
+    slots = np.int64(1) << np.int64(lgs[g])
+    less = _median(cells, base, slots, width, active[g])
+    kept = np.empty(width * (active[g] // 2 + 1), np.int64)
+    n = np.int64(0)
+    first = np.int64(-1)
     for p in range(slots):
-        if cells[base + width * p + 1] > less:
+        at = base + width * p
+        if cells[at + 1] > less:
             for w in range(width):
-                kept[width * n + w] = cells[base + width * p + w]
+                kept[width * n + w] = cells[at + w]
             n += 1
+        elif cells[at + 1] > 0 and (first < 0 or cells[at] < cells[first]):
+            first = at
+    if n == 0:
+        for w in range(width):
+            kept[w] = cells[first + w]
+        kept[1] += less
+        n = np.int64(1)
     cells[base : base + width * slots] = 0
     for j in range(n):
-        _place(cells, base, tables[LG][g], width, kept, width * j, less)
-    tables[ACTIVE][g] = n
-    tables[OFFSET][g] += less
+        _place(cells, base, lgs[g], width, kept, width * j, less)
+    active[g] = n
+    offset[g] += less
 
 
 @kernel

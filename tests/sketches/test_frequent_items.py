@@ -9,14 +9,29 @@ from collections import Counter
 from typing import Any
 
 import datasketches
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups, Item
+from streamgauge.sketches.frequent_items_kernels import hash_string
 from streamgauge.sketches.protocol import SketchError
 
 KINDS = ("long", "string")
+
+
+def key(item: Any) -> int:
+    """What a table files an item under."""
+    if not isinstance(item, str):
+        return item
+    data = np.frombuffer(item.encode(), np.uint8)
+    return int(_hash(data, np.int64(0), np.int64(len(data))))
+
+
+@numba.njit
+def _hash(data: Any, begin: int, end: int) -> int:
+    return hash_string(data, begin, end)
 
 
 class Naive:
@@ -35,7 +50,8 @@ class Naive:
     def purge(self) -> None:
         while len(self.counts) > self.capacity:
             median = sorted(self.counts.values())[len(self.counts) // 2]
-            self.counts = {item: n - median for item, n in self.counts.items() if n > median}
+            left = {item: n - median for item, n in self.counts.items() if n > median}
+            self.counts = left or {min(self.counts, key=key): median}
             self.offset += median
 
 
