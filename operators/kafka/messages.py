@@ -1,0 +1,167 @@
+"""A batch of Kafka messages as columns, with no Python object a message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from .gather import copy_lines, count_lines, unjoin
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+"""The Arrow type of the headers' column: in order, keys may repeat, values may be null."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Messages:
+    """Messages of one or several partitions, in each partition in the order of their offsets.
+
+    `partition` (int32), `offset` (int64) and `timestamp` (int64, ms since 1970, −1 where Kafka has none) are
+    NumPy columns; `topic` (int32) points into `topics`. The values lie in `lines` (uint8), each followed by a
+    newline, as JSON readers want them: value ``i`` is ``lines[starts[i] : starts[i + 1] - 1]``, and nothing
+    where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` one of `HEADERS` or None
+    where they were not asked for. `value` and `to_arrow` give everything as Arrow.
+
+    >>> m = Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
+    >>> m.value.to_pylist(), m.key.to_pylist(), m.offset.tolist()
+    ([b'{"a":1}', None], [b'k', None], [7, 8])
+    >>> bytes(m.lines)
+    b'{"a":1}\\n\\n'
+    """
+
+    topics: tuple[str, ...]
+    topic: np.ndarray
+    partition: np.ndarray
+    offset: np.ndarray
+    timestamp: np.ndarray
+    lines: np.ndarray
+    starts: np.ndarray
+    is_null: np.ndarray
+    key: pa.LargeBinaryArray
+    headers: pa.ListArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    @property
+    def value(self) -> pa.LargeBinaryArray:
+        """The values as a large binary Arrow array (a copy; `lines` is what was read)."""
+        data = np.empty(len(self.lines) - len(self), np.uint8)
+        ends = np.empty(len(self) + 1, np.int64)
+        unjoin(self.lines, self.starts, data, ends)
+        return binary(data, ends, self.is_null)
+
+    def value_at(self, row: int) -> bytes | None:
+        """One value."""
+        if self.is_null[row]:
+            return None
+        return self.lines[self.starts[row] : self.starts[row + 1] - 1].tobytes()
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """All columns: topic, partition, offset, timestamp[ms, UTC], key, value and, if read, headers."""
+        time = pa.array(self.timestamp, pa.int64(), mask=self.timestamp < 0).cast(pa.timestamp("ms", "UTC"))
+        columns = {
+            "topic": pa.DictionaryArray.from_arrays(self.topic, pa.array(self.topics, pa.string())),
+            "partition": pa.array(self.partition),
+            "offset": pa.array(self.offset),
+            "timestamp": time,
+            "key": self.key,
+            "value": self.value,
+        }
+        if self.headers is not None:
+            columns["headers"] = self.headers
+        return pa.RecordBatch.from_pydict(columns)
+
+    def select(self, rows: np.ndarray) -> Messages:
+        """The messages of a Boolean mask or of row numbers, in that order."""
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        starts = np.empty(len(rows) + 1, np.int64)
+        lines = np.empty(count_lines(self.starts, rows, starts), np.uint8)
+        copy_lines(self.lines, self.starts, rows, lines, starts)
+        return Messages(
+            self.topics,
+            self.topic[rows],
+            self.partition[rows],
+            self.offset[rows],
+            self.timestamp[rows],
+            lines,
+            starts,
+            self.is_null[rows],
+            self.key.take(pa.array(rows)),
+            None if self.headers is None else self.headers.take(pa.array(rows)),
+        )
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None = None,
+        *,
+        topic: str = "",
+        partition: int | Sequence[int] = 0,
+        first_offset: int = 0,
+        timestamps: Sequence[int] | None = None,
+        headers: Sequence[list[tuple[str, bytes | None]]] | None = None,
+    ) -> Messages:
+        """Messages made of Python values, for tests and for what doesn't come from Kafka.
+
+        Offsets count up from `first_offset` within each partition.
+        """
+        n = len(values)
+        partitions = np.broadcast_to(np.asarray(partition, np.int32), n).copy()
+        offsets = np.empty(n, np.int64)
+        for p in np.unique(partitions):
+            of_p = partitions == p
+            offsets[of_p] = np.arange(first_offset, first_offset + of_p.sum())
+        return from_objects(
+            (topic,),
+            np.zeros(n, np.int32),
+            partitions,
+            offsets,
+            np.full(n, -1, np.int64) if timestamps is None else np.asarray(timestamps, np.int64),
+            values,
+            [None] * n if keys is None else keys,
+            headers,
+        )
+
+
+def from_objects(
+    topics: tuple[str, ...],
+    topic: np.ndarray,
+    partition: np.ndarray,
+    offset: np.ndarray,
+    timestamp: np.ndarray,
+    values: Sequence[bytes | None],
+    keys: Sequence[bytes | None],
+    headers: Sequence[list[tuple[str, bytes | None]]] | None,
+) -> Messages:
+    """Columns from a Python object a message."""
+    lengths = np.fromiter((1 if v is None else len(v) + 1 for v in values), np.int64, len(values))
+    starts = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    joined = b"\n".join([b"" if v is None else v for v in values]) + (b"\n" if len(values) else b"")
+    listed = None
+    if headers is not None:
+        listed = pa.array([[{"key": k, "value": v} for k, v in of_one] for of_one in headers], HEADERS)
+    return Messages(
+        topics,
+        topic,
+        partition,
+        offset,
+        timestamp,
+        np.frombuffer(joined, np.uint8),
+        starts,
+        np.fromiter((v is None for v in values), np.bool_, len(values)),
+        pa.array(keys, pa.large_binary()),
+        listed,
+    )
+
+
+def binary(data: np.ndarray, ends: np.ndarray, is_null: np.ndarray) -> pa.LargeBinaryArray:
+    """A large binary Arrow array over buffers that are there already."""
+    nulls = int(np.count_nonzero(is_null))
+    valid = pa.py_buffer(np.packbits(~is_null, bitorder="little")) if nulls else None
+    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(is_null), buffers, null_count=nulls)

@@ -1,0 +1,280 @@
+"""Read assigned partitions of Kafka as batches of columns."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from .bulk import BulkSource
+from .config import reader_config
+from .messages import Messages
+from .plain import PlainSource
+from .source import EARLIEST, LATEST, Fault, ReadError, Source, TopicPartition
+
+__all__ = ["EARLIEST", "LATEST", "ReadError", "Reader"]
+
+log = logging.getLogger("streamgauge.kafka")
+
+_ANSWER_SECONDS = 30.0
+"""How long brokers may take to answer a question before the question fails."""
+
+# Faults of librdkafka (rd_kafka_resp_err_t) that no waiting mends; all others pass when brokers return.
+_POSITION_GONE = {-140, 1}
+_NO_TOPIC = {3, -188, -190}
+_NOT_ALLOWED = {-169, 29, 30, 31, 58}
+
+
+class Reader:
+    """Reads partitions from given offsets, in order, and tells how far it is.
+
+    `assignments` maps (topic, partition) to the offset of the first message, or to `EARLIEST` or `LATEST`.
+    `config` are librdkafka's settings, ``bootstrap.servers`` at least; committed messages alone are read
+    unless ``isolation.level`` says otherwise. The bulk path is taken where it is possible, else
+    ``consume()``; `source` forces one of them.
+
+    While brokers are away it waits, says so once (logger ``streamgauge.kafka``, `waiting`), and goes on when
+    they return. Raises `ReadError` where waiting won't help: no broker at the start, a topic or partition
+    that doesn't exist, a position that is no longer there, no permission. One thread at a time may read.
+
+        with Reader({"bootstrap.servers": "box:9092"}, {("posts", 0): EARLIEST}) as reader:
+            while (messages := reader.read()) is not None:
+                ...
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        assignments: Mapping[TopicPartition, int],
+        headers: bool = False,
+        source: Literal["bulk", "plain"] | None = None,
+    ) -> None:
+        whole = reader_config(config)
+        self._address = str(config.get("bootstrap.servers") or config.get("metadata.broker.list"))
+        bulk = BulkSource.fits(whole) if source is None else source == "bulk"
+        self._source: Source = BulkSource(whole, headers) if bulk else PlainSource(whole, headers)
+        self._next: dict[TopicPartition, int] = {}
+        # Messages that were fetched and not given out: those beyond the end of a finite read.
+        self._kept: list[Messages] = []
+        self._paused: set[TopicPartition] = set()
+        self.waiting: str | None = None
+        try:
+            self.assign(assignments)
+        except BaseException:
+            self._source.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def assign(self, assignments: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions instead of those read so far."""
+        self._check_exist(assignments)
+        offsets = dict(assignments)
+        for where, offset in assignments.items():
+            if offset < 0:
+                first, last = self._source.watermarks(where, _ANSWER_SECONDS)
+                offsets[where] = first if offset == EARLIEST else last
+        self._kept, self._paused, self._next = [], set(), offsets
+        self._source.assign(offsets)
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Go on from other offsets in some of the assigned partitions."""
+        self._check_assigned(offsets)
+        self.assign({**self.positions(), **offsets})
+
+    def read(self, max_messages: int = 100_000, timeout: float = 1.0) -> Messages | None:
+        """The next messages, as soon as there are any; None after `timeout` seconds without."""
+        self._pause(set())
+        if self._kept:
+            return self._delivered(self._from_kept(max_messages))
+        messages, ends = self._poll(max_messages, timeout)
+        if messages is not None:
+            self._delivered(messages)
+        self._advance(ends)
+        return messages
+
+    def read_to(
+        self,
+        ends: Mapping[TopicPartition, int],
+        max_messages: int = 100_000,
+        timeout: float | None = 120.0,
+    ) -> Iterator[Messages]:
+        """Every message before the end offset of each partition named in `ends`, and none of the others.
+
+        Finishes when nothing more can come before the end offsets, whether the offsets in between hold
+        messages, transaction markers, aborted messages or what compaction left. What was fetched beyond
+        stays for the next read. Raises `ReadError` after `timeout` seconds (None: never) without progress.
+        """
+        self._check_assigned(ends)
+        self.positions()
+        left = {where: end for where, end in ends.items() if self._next[where] < end}
+        fetched, self._kept = self._kept, []
+        moved = time.monotonic()
+        try:
+            while left:
+                before = dict(self._next)
+                reached: Mapping[TopicPartition, int] = {}
+                if fetched:
+                    messages: Messages | None = fetched.pop(0)
+                else:
+                    self._pause(set(self._next) - set(left))
+                    messages, reached = self._poll(max_messages, 0.1)
+                inside = None if messages is None else self._before(messages, left)
+                if inside is not None:
+                    yield self._delivered(inside)
+                if not fetched:
+                    self._advance(reached)
+                    self._advance(self._source.positions(left))
+                for where in self._held() & set(left):
+                    self._next[where] = left[where]
+                left = {where: end for where, end in left.items() if self._next[where] < end}
+                if messages is not None or self._next != before:
+                    moved = time.monotonic()
+                elif timeout is not None and time.monotonic() - moved > timeout:
+                    raise self._stuck(left, timeout)
+        finally:
+            self._kept += fetched
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """For each partition the offset from which another reader would go on, nothing lost or repeated."""
+        self._advance(self._source.positions(self._next))
+        return dict(self._next)
+
+    def end_offsets(self) -> dict[TopicPartition, int]:
+        """For each partition the offset after its last readable message."""
+        return {where: self._source.watermarks(where, _ANSWER_SECONDS)[1] for where in self._next}
+
+    def begin_offsets(self) -> dict[TopicPartition, int]:
+        """For each partition the offset of the first message that is still there."""
+        return {where: self._source.watermarks(where, _ANSWER_SECONDS)[0] for where in self._next}
+
+    def partitions(self, topic: str) -> list[int]:
+        """A topic's partitions. Raises `ReadError` if there is no such topic, or no broker answers."""
+        try:
+            found = self._source.partitions(topic, _ANSWER_SECONDS)
+        except ReadError as error:
+            raise ReadError(
+                f"no broker at {self._address} answered within {_ANSWER_SECONDS:.0f} s; "
+                f"is it running, and is that its address? ({error})"
+            ) from None
+        if found is None:
+            raise ReadError(
+                f"there is no topic {topic!r} at {self._address}; create it, or check name and address"
+            )
+        return found
+
+    def close(self) -> None:
+        """Let go of the connection; twice does no harm."""
+        self._source.close()
+
+    def _check_exist(self, assignments: Iterable[TopicPartition]) -> None:
+        for topic in sorted({topic for topic, _ in assignments}):
+            known = self.partitions(topic)
+            if missing := sorted({p for t, p in assignments if t == topic} - set(known)):
+                raise ReadError(
+                    f"topic {topic!r} has no partition {missing[0]}, only 0 to {len(known) - 1}; "
+                    "leave it out, or give the topic more partitions"
+                )
+
+    def _check_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        if unknown := set(partitions) - set(self._next):
+            topic, partition = min(unknown)
+            raise ReadError(f"{topic}[{partition}] isn't assigned to this reader; assign it first")
+
+    def _pause(self, partitions: set[TopicPartition]) -> None:
+        """Fetch of all but these."""
+        if partitions != self._paused:
+            self._source.pause(partitions - self._paused)
+            self._source.resume(self._paused - partitions)
+            self._paused = partitions
+
+    def _poll(self, limit: int, seconds: float) -> tuple[Messages | None, dict[TopicPartition, int]]:
+        deadline = time.monotonic() + seconds
+        while True:
+            messages, ends, faults = self._source.poll(limit, max(0.0, deadline - time.monotonic()))
+            for fault in faults:
+                self._consider(fault)
+            if (messages is not None or ends) and self.waiting is not None:
+                log.warning("Kafka at %s is back", self._address)
+                self.waiting = None
+            if messages is not None or ends or time.monotonic() >= deadline:
+                return messages, ends
+
+    def _consider(self, fault: Fault) -> None:
+        """Wait out what passes, raise what doesn't."""
+        at = "" if fault.where is None else f" {fault.where[0]}[{fault.where[1]}]"
+        if fault.fatal or fault.code in _NOT_ALLOWED:
+            raise ReadError(f"Kafka at {self._address} refuses{at}: {fault.text}; check the settings")
+        if fault.code in _POSITION_GONE and fault.where is not None:
+            raise ReadError(
+                f"offset {self._next.get(fault.where)} of{at} is no longer, or not yet, there: {fault.text}; "
+                'start from another, or set "auto.offset.reset" to "earliest" to skip what is lost'
+            )
+        if fault.code in _NO_TOPIC and fault.where is not None:
+            # Said of a broker that has just come back, too: ask again.
+            self._check_exist([fault.where])
+        if self.waiting is None:
+            log.warning("waiting for Kafka at %s: %s", self._address, fault.text)
+        self.waiting = fault.text
+
+    def _delivered(self, messages: Messages) -> Messages:
+        """Move the positions past messages that are being given out."""
+        for where in _partitions(messages):
+            self._next[where] = int(messages.offset[_rows(messages, where)][-1]) + 1
+        return messages
+
+    def _advance(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Move on over what is no message, such as a transaction's markers, where nothing is kept back."""
+        held = self._held()
+        for where, position in positions.items():
+            if where in self._next and where not in held:
+                self._next[where] = max(self._next[where], position)
+
+    def _held(self) -> set[TopicPartition]:
+        return {where for messages in self._kept for where in _partitions(messages)}
+
+    def _from_kept(self, limit: int) -> Messages:
+        first = self._kept.pop(0)
+        if len(first) > limit:
+            self._kept.insert(0, first.select(np.arange(limit, len(first))))
+            first = first.select(np.arange(limit))
+        return first
+
+    def _before(self, messages: Messages, ends: Mapping[TopicPartition, int]) -> Messages | None:
+        """Those before their ends; the others are kept back."""
+        limit = np.full(len(messages), -1, np.int64)
+        for where in _partitions(messages):
+            limit[_rows(messages, where)] = ends.get(where, -1)
+        inside = messages.offset < limit
+        if inside.all():
+            return messages
+        self._kept.append(messages.select(~inside))
+        return messages.select(inside) if inside.any() else None
+
+    def _stuck(self, left: Mapping[TopicPartition, int], seconds: float) -> ReadError:
+        where, end = min(left.items())
+        because = f" ({self.waiting})" if self.waiting else ""
+        return ReadError(
+            f"{where[0]}[{where[1]}] gave nothing for {seconds:.0f} s at offset {self._next[where]}, "
+            f"before the end at {end}{because}; was the topic cut or made anew?"
+        )
+
+
+def _partitions(messages: Messages) -> list[TopicPartition]:
+    if len(messages.topics) == 1:
+        return [(messages.topics[0], p) for p in np.flatnonzero(np.bincount(messages.partition)).tolist()]
+    pairs = np.unique(np.stack([messages.topic, messages.partition]), axis=1)
+    return [(messages.topics[topic], partition) for topic, partition in pairs.T.tolist()]
+
+
+def _rows(messages: Messages, where: TopicPartition) -> np.ndarray:
+    topic, partition = where
+    rows: np.ndarray = messages.partition == partition
+    return rows if len(messages.topics) == 1 else rows & (messages.topic == messages.topics.index(topic))
