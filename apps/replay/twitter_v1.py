@@ -93,7 +93,7 @@ def _tags(event: dict[str, Any]) -> list[str]:
 def _notice(event: dict[str, Any], kind: str) -> Post:
     """A notice in the topic's shape, at its own time or else at that of the status it is about."""
     about = event[kind] if isinstance(event[kind], dict) else {}
-    status = about.get("status") if isinstance(about.get("status"), dict) else about
+    status = about.get("status", about)
     number = _id(status)
     try:
         if "timestamp_ms" in about:

@@ -1,0 +1,86 @@
+"""The command line's root: `streamgauge`. Each subcommand is a file of its own and loads what it needs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from .kafka.command import app as kafka
+from .tables.inspect import inspect
+from .tables.query import query
+from .tables.top import top
+from .trending.command import trending
+
+app = typer.Typer(
+    name="streamgauge",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="""Approximate analytics for streams that never end.
+
+    How many different, which are the most frequent, how are they spread, show me a fair sample: in bounded
+    memory, with stated error bounds, on Spark and straight off Kafka.
+
+        # see it work: Kafka, Spark, a social stream
+        streamgauge demo trending
+
+        # the same with the standalone consumer
+        streamgauge demo trending --engine local
+
+        # a broker to try things on
+        streamgauge kafka start
+
+        # ask a stored table of sketches
+        streamgauge query trending.parquet
+    """,
+)
+
+demo = typer.Typer(
+    name="demo", help="Complete examples on a real Kafka broker, started for you.", no_args_is_help=True
+)
+demo.command("trending")(trending)
+app.add_typer(demo)
+app.add_typer(kafka)
+app.command()(query)
+app.command()(top)
+app.command()(inspect)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"streamgauge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of the root."""
+
+
+def main() -> None:
+    """Run the command line; what the user can mend is one line on stderr and exit code 1, not a traceback."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        if not _is_for_the_user(error):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _is_for_the_user(error: Exception) -> bool:
+    """Whether the message says what was wrong and what to do: ours do, and those of files and Kafka."""
+    own = type(error).__module__.startswith(__package__.rpartition(".")[0] + ".")
+    kafka = type(error).__module__ == "cimpl"
+    return own or kafka or isinstance(error, (OSError, ValueError))

@@ -1,0 +1,53 @@
+"""The one definition of what is asked of a social stream, for every engine."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...operators.aggregates import count, distinct, sample, top_k
+from ...operators.stream import Stream
+
+TOPIC = "posts"
+SCHEMA = {
+    "id": pl.String,
+    "kind": pl.String,
+    "author": pl.String,
+    "created_at": pl.String,
+    "lang": pl.String,
+    "tags": pl.List(pl.String),
+    "text": pl.String,
+}
+
+
+def trending(
+    bootstrap_servers: str = "localhost:9092",
+    topic: str = TOPIC,
+    every: str = "10s",
+    delay: str = "10s",
+) -> Stream:
+    """Posts, authors, tags and a few posts to read, window by window.
+
+    `every` is the windows' length, `delay` how long a window waits for posts whose clocks are behind. Posts
+    are exact; authors are off by at most 4.9 % in 99.7 % of all windows (HyperLogLog of 4,096 registers);
+    a tag's count lies between its bounds always.
+    """
+    from ...operators.kafka.json import json
+
+    source = Stream.from_kafka(
+        topic, value=json(SCHEMA), time="created_at", bootstrap_servers=bootstrap_servers
+    )
+    return asked(source, every, delay)
+
+
+def asked(posts: Stream, every: str = "10s", delay: str = "10s") -> Stream:
+    """The questions, to posts from any source with the columns of `SCHEMA`."""
+    return (
+        posts.filter(pl.col("kind") == "post")
+        .tumbling(every, delay=delay)
+        .agg(
+            posts=count(),
+            authors=distinct("author"),
+            tags=top_k("tags", k=10),
+            sample=sample("text", k=3),
+        )
+    )
