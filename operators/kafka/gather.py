@@ -18,86 +18,12 @@ Functions of the library are called by their address, which is an argument, so t
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from ...sketches.jit import kernel
+from .memory import call1, call2, call5, copy, load8, load32, load64
 
 NO_BYTES = np.int64(-1)
 """The length of a null value or key."""
-
-
-@intrinsic
-def _load8(typingctx, address):  # type: ignore[no-untyped-def]
-    """The byte at an address."""
-
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()))
-
-    return types.uint8(types.int64), code
-
-
-@intrinsic
-def _load32(typingctx, address):  # type: ignore[no-untyped-def]
-    """The int32 at an address."""
-
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(32).as_pointer()))
-
-    return types.int32(types.int64), code
-
-
-@intrinsic
-def _load64(typingctx, address):  # type: ignore[no-untyped-def]
-    """The int64, or address, at an address."""
-
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
-
-    return types.int64(types.int64), code
-
-
-@intrinsic
-def _copy(typingctx, to, origin, count):  # type: ignore[no-untyped-def]
-    """Copy bytes from one address to another."""
-
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        byte = ir.IntType(8).as_pointer()
-        to, origin = (builder.inttoptr(a, byte) for a in arguments[:2])
-        cgutils.raw_memcpy(builder, to, origin, arguments[2], 1)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), code
-
-
-def _call(n: int):  # type: ignore[no-untyped-def]
-    """An intrinsic that calls the C function at an address with `n` words and gives back a word."""
-
-    def typed(typingctx, *words):  # type: ignore[no-untyped-def]
-        def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            word = ir.IntType(64)
-            function = ir.FunctionType(word, [word] * n).as_pointer()
-            return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
-
-        return types.int64(*[types.int64] * (n + 1)), code
-
-    return typed
-
-
-@intrinsic
-def _call1(typingctx, function, a):  # type: ignore[no-untyped-def]
-    return _call(1)(typingctx, function, a)
-
-
-@intrinsic
-def _call2(typingctx, function, a, b):  # type: ignore[no-untyped-def]
-    return _call(2)(typingctx, function, a, b)
-
-
-@intrinsic
-def _call5(typingctx, function, a, b, c, d, e):  # type: ignore[no-untyped-def]
-    return _call(5)(typingctx, function, a, b, c, d, e)
 
 
 @kernel
@@ -111,16 +37,16 @@ def scan(  # type: ignore[no-untyped-def]
     n = 0
     for i in range(len(messages)):
         at = messages[i]
-        if _load32(at) != 0:
+        if load32(at) != 0:
             continue
-        handle[n] = _load64(at + 8)
-        partition[n] = _load32(at + 16)
-        payload[n] = _load64(at + 24)
-        length[n] = _load64(at + 32) if payload[n] != 0 else NO_BYTES
-        key[n] = _load64(at + 40)
-        key_length[n] = _load64(at + 48) if key[n] != 0 else NO_BYTES
-        offset[n] = _load64(at + 56)
-        timestamp[n] = _call2(timestamp_of, at, 0)
+        handle[n] = load64(at + 8)
+        partition[n] = load32(at + 16)
+        payload[n] = load64(at + 24)
+        length[n] = load64(at + 32) if payload[n] != 0 else NO_BYTES
+        key[n] = load64(at + 40)
+        key_length[n] = load64(at + 48) if key[n] != 0 else NO_BYTES
+        offset[n] = load64(at + 56)
+        timestamp[n] = call2(timestamp_of, at, 0)
         n += 1
     return n
 
@@ -142,7 +68,7 @@ def copy_out(address, length, starts, newline, data):  # type: ignore[no-untyped
     to = data.ctypes.data
     for i in range(len(length)):
         if length[i] > 0:
-            _copy(to + starts[i], address[i], length[i])
+            copy(to + starts[i], address[i], length[i])
         if newline:
             data[starts[i + 1] - 1] = np.uint8(10)
 
@@ -151,7 +77,7 @@ def copy_out(address, length, starts, newline, data):  # type: ignore[no-untyped
 def destroy(messages, function):  # type: ignore[no-untyped-def]
     """Give messages back to the library."""
     for i in range(len(messages)):
-        _call1(function, messages[i])
+        call1(function, messages[i])
 
 
 @kernel
@@ -163,7 +89,7 @@ def unjoin(lines, starts, data, ends):  # type: ignore[no-untyped-def]
     for i in range(len(starts) - 1):
         ends[i] = to
         length = starts[i + 1] - starts[i] - 1
-        _copy(into + to, origin + starts[i], length)
+        copy(into + to, origin + starts[i], length)
         to += length
     ends[len(starts) - 1] = to
 
@@ -185,7 +111,7 @@ def copy_lines(lines, starts, rows, into, into_starts):  # type: ignore[no-untyp
     to = into.ctypes.data
     origin = lines.ctypes.data
     for i in range(len(rows)):
-        _copy(to + into_starts[i], origin + starts[rows[i]], into_starts[i + 1] - into_starts[i])
+        copy(to + into_starts[i], origin + starts[rows[i]], into_starts[i + 1] - into_starts[i])
 
 
 @kernel
@@ -196,12 +122,12 @@ def count_headers(messages, headers_of, count_of, handle, ends):  # type: ignore
     total = 0
     ends[0] = 0
     for i in range(len(messages)):
-        if _load32(messages[i]) != 0:
+        if load32(messages[i]) != 0:
             continue
         handle[n] = 0
-        if _call2(headers_of, messages[i], np.int64(found.ctypes.data)) & 0xFFFFFFFF == 0:
+        if call2(headers_of, messages[i], np.int64(found.ctypes.data)) & 0xFFFFFFFF == 0:
             handle[n] = found[0]
-            total += _call1(count_of, found[0])
+            total += call1(count_of, found[0])
         n += 1
         ends[n] = total
     return total
@@ -214,11 +140,11 @@ def scan_headers(handle, ends, get, name, name_length, value, value_length):  # 
     at = np.int64(found.ctypes.data)
     for i in range(len(handle)):
         for j in range(ends[i + 1] - ends[i]):
-            _call5(get, handle[i], np.int64(j), at, at + 8, at + 16)
+            call5(get, handle[i], np.int64(j), at, at + 8, at + 16)
             to = ends[i] + j
             name[to] = found[0]
             length = 0
-            while _load8(found[0] + length) != 0:
+            while load8(found[0] + length) != 0:
                 length += 1
             name_length[to] = length
             value[to] = found[1]

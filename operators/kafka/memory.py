@@ -1,0 +1,106 @@
+"""Reading bytes at addresses inside kernels: what Numba's arrays can't say.
+
+An address is an int64. Whoever calls these answers for the bounds.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+
+def _load(bits, result):  # type: ignore[no-untyped-def]
+    """An intrinsic body: the integer of so many bits at an address, which need not be aligned."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        at = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+        return builder.load(at, align=1)
+
+    return result(types.int64), code
+
+
+@intrinsic
+def load8(typingctx, address):  # type: ignore[no-untyped-def]
+    """The byte at an address."""
+    return _load(8, types.uint8)
+
+
+@intrinsic
+def load32(typingctx, address):  # type: ignore[no-untyped-def]
+    """The int32 at an address."""
+    return _load(32, types.int32)
+
+
+@intrinsic
+def load64(typingctx, address):  # type: ignore[no-untyped-def]
+    """The int64, or address, at an address."""
+    return _load(64, types.int64)
+
+
+@intrinsic
+def load_word(typingctx, address):  # type: ignore[no-untyped-def]
+    """Eight bytes at an address, the first one lowest, as uint64."""
+    return _load(64, types.uint64)
+
+
+@intrinsic
+def copy(typingctx, to, origin, count):  # type: ignore[no-untyped-def]
+    """Copy `count` bytes between addresses; they must not overlap."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        byte = ir.IntType(8).as_pointer()
+        to, origin = (builder.inttoptr(a, byte) for a in arguments[:2])
+        cgutils.raw_memcpy(builder, to, origin, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), code
+
+
+@intrinsic
+def trailing_zeros(typingctx, word):  # type: ignore[no-untyped-def]
+    """How many of a uint64's lowest bits are 0; 64 for 0."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def bits_of(typingctx, number):  # type: ignore[no-untyped-def]
+    """A double's 64 bits."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), code
+
+
+def _call(count):  # type: ignore[no-untyped-def]
+    """An intrinsic body: call the C function at an address with `count` words, which gives back a word."""
+    word = ir.IntType(64)
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        function = ir.FunctionType(word, [word] * count).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
+
+    return types.int64(*[types.int64] * (count + 1)), code
+
+
+@intrinsic
+def call1(typingctx, function, a):  # type: ignore[no-untyped-def]
+    """Call the C function at an address with one word."""
+    return _call(1)
+
+
+@intrinsic
+def call2(typingctx, function, a, b):  # type: ignore[no-untyped-def]
+    """Call the C function at an address with two words."""
+    return _call(2)
+
+
+@intrinsic
+def call5(typingctx, function, a, b, c, d, e):  # type: ignore[no-untyped-def]
+    """Call the C function at an address with five words."""
+    return _call(5)
