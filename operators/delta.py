@@ -23,7 +23,8 @@ class Delta:
     A range may be empty (``first == next``): it says that the partition is idle and how far its watermark
     has come with the wall clock. `time` is the partition's event time after these messages, `idle` whether
     there was nothing to read, `messages` the messages counted by the start of their pane (int64
-    microseconds). With several table partitions each gets its own groups in `table`, and all else alike.
+    microseconds). With several table partitions each gets its own groups in `table` (None: no rows), and all
+    else alike.
     """
 
     fingerprint: str
@@ -31,7 +32,7 @@ class Delta:
     partition: int
     first: int
     next: int
-    table: pa.Table
+    table: pa.Table | None
     watermark_us: int = EARLIEST
     time: PartitionTime = field(default_factory=PartitionTime)
     idle: bool = False

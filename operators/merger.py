@@ -22,7 +22,7 @@ from .stream import Stream
 from .table import START, schema_of
 from .windows import EARLIEST
 
-Delivery = Literal["at_least_once", "exactly_once"]
+DeliveryName = Literal["at_least_once", "exactly_once"]
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Merger:
     """
 
     def __init__(
-        self, stream: Stream, partitions: Iterable[int], delivery: Delivery = "exactly_once"
+        self, stream: Stream, partitions: Iterable[int], delivery: DeliveryName = "exactly_once"
     ) -> None:
         self.stream = stream.complete()
         assert stream.window is not None
@@ -191,8 +191,10 @@ class Merger:
             self.state.closed_us = max(self.state.closed_us, min(heard, default=EARLIEST))
 
 
-def _panes(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+def _panes(table: pa.Table | None) -> Iterator[tuple[int, pa.Table]]:
     """A table's rows by pane; the table is ordered by them."""
+    if table is None:
+        return
     starts = table.column(START).combine_chunks().view(pa.int64()).to_numpy()
     edges = [0, *(np.flatnonzero(np.diff(starts)) + 1).tolist(), len(starts)] if len(starts) else []
     for low, high in itertools.pairwise(edges):

@@ -87,7 +87,7 @@ class Progress:
             partition=self.partition,
             first=self.first,
             next=self.next,
-            table=self._sketcher.take(),
+            table=self._sketcher.take() if len(self._sketcher) else None,
             watermark_us=self.time.watermark(self.stream.delay_us),
             time=PartitionTime(self.time.seen_us, self.time.idle_us),
             idle=self._idle,

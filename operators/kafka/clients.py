@@ -1,0 +1,87 @@
+"""The settings of a stream's clients besides its reader: members, producers, administration.
+
+Each takes the stream's own Kafka settings, security above all, and leaves out what only concerns reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..sources import KafkaSource
+
+_READING = (
+    "fetch.",
+    "queued.",
+    "isolation.level",
+    "auto.",
+    "enable.auto.",
+    "enable.partition.eof",
+    "check.crcs",
+    "consume.",
+    "max.poll.",
+    "max.partition.",
+)
+_GROUP = ("group.", "session.", "heartbeat.", "partition.assignment.", "coordinator.")
+_SENDING = (
+    "acks",
+    "batch.",
+    "compression.",
+    "delivery.",
+    "enable.gapless.",
+    "enable.idempotence",
+    "linger.",
+    "message.timeout.",
+    "queue.buffering.",
+    "request.required.",
+    "request.timeout.",
+    "retries",
+    "retry.",
+    "transaction",
+)
+
+
+def source_config(source: KafkaSource) -> dict[str, Any]:
+    """A source's librdkafka settings, address included."""
+    return {"bootstrap.servers": source.bootstrap_servers, **source.config}
+
+
+def client_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What any client takes: the settings without those of reading, of groups and of sending.
+
+    >>> client_config({"bootstrap.servers": "box:9092", "fetch.min.bytes": 1, "sasl.mechanism": "PLAIN"})
+    {'bootstrap.servers': 'box:9092', 'sasl.mechanism': 'PLAIN'}
+    """
+    return {k: v for k, v in config.items() if not k.startswith(_READING + _GROUP + _SENDING)}
+
+
+def member_config(config: Mapping[str, Any], group_id: str) -> dict[str, Any]:
+    """A consumer that is a member of `group_id`, commits by hand and starts where told."""
+    group = {k: v for k, v in config.items() if k.startswith((*_GROUP, "max.poll.")) and k != "group.id"}
+    return {
+        **client_config(config),
+        "session.timeout.ms": 10_000,
+        "heartbeat.interval.ms": 1_000,
+        **group,
+        "group.id": group_id,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        "allow.auto.create.topics": False,
+        "reconnect.backoff.max.ms": 1_000,
+    }
+
+
+def producer_config(config: Mapping[str, Any], largest: int) -> dict[str, Any]:
+    """A producer that sends each message once and in order, of `largest` bytes at most."""
+    sending = {k: v for k, v in config.items() if k.startswith(_SENDING) and not k.startswith("transaction")}
+    return {
+        **client_config(config),
+        "linger.ms": 5,
+        **sending,
+        "enable.idempotence": True,
+        "acks": "all",
+        "message.max.bytes": largest,
+        "reconnect.backoff.max.ms": 1_000,
+    }

@@ -1,0 +1,196 @@
+"""Deltas and dead letters to Kafka, together with how far the input was read: at least once or exactly once.
+
+Both try again while brokers are away or coordinators load, say so once, and give up only when told to stop:
+what was not delivered is then read again by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from .clients import producer_config
+from .delta_log import LARGEST
+from .faults import LOST
+from .membership import Committed, Membership, MembershipLost
+from .outgoing import ANY_PARTITION, Outgoing
+from .patience import Patience
+
+_ANSWER_SECONDS = 10.0
+_TRANSACTION_MS = 10_000
+"""A worker that dies within a transaction holds readers up for so long; they last milliseconds."""
+
+
+class Delivery(Protocol):
+    """One way to deliver."""
+
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+        """Send messages and commit the input's places.
+
+        Raises `MembershipLost` where the partitions are others' by now, `Stopped`, and `KafkaException` for
+        what waiting won't mend.
+        """
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class AtLeastOnce:
+    """First all messages, acknowledged by all replicas, then the input's places.
+
+    With each place goes how far the table topic is, so that a successor that finds deltas beyond it knows
+    what was sent and not committed, and goes on after it.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        membership: Membership,
+        table_topic: str,
+        log: Sequence[int],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._producer = Producer(producer_config(config, LARGEST))
+        self._membership = membership
+        self._table_topic = table_topic
+        self._log = list(log)
+        self._stopping = stopping
+
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+        """See `Delivery`."""
+        missing = dict(enumerate(messages))
+        waiting = Patience("send deltas", self._stopping)
+        while missing:
+            for at, message in list(missing.items()):
+                _produce(self._producer, message, self._noting(missing, at))
+            while self._producer.flush(0.5):
+                waiting.still("not all are acknowledged")
+            if missing:
+                waiting.failed(KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT)))
+        waiting.done()
+        waiting = Patience("commit positions", self._stopping)
+        placed = {partition: replace(place, log=tuple(self._log)) for partition, place in places.items()}
+        while True:
+            try:
+                self._membership.commit(placed)
+                waiting.done()
+                return
+            except KafkaException as error:
+                waiting.failed(error)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._producer.purge()
+        self._producer.flush(1.0)
+
+    def _noting(self, missing: dict[int, Outgoing], at: int) -> Callable[[KafkaError | None, Message], None]:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                return
+            missing.pop(at, None)
+            partition, offset = message.partition(), message.offset()
+            if message.topic() == self._table_topic and partition is not None and offset is not None:
+                self._log[partition] = max(self._log[partition], offset + 1)
+
+        return delivered
+
+
+class ExactlyOnce:
+    """Messages and the input's places in one transaction.
+
+    After a commit or an abort whose outcome is unknown the producer is thrown away: a new one of the same
+    transactional id settles the transaction, and the group's committed offsets tell which way.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], membership: Membership, stopping: Callable[[], bool]
+    ) -> None:
+        self._config = {
+            **producer_config(config, LARGEST),
+            "transactional.id": f"streamgauge-{uuid.uuid4()}",
+            "transaction.timeout.ms": _TRANSACTION_MS,
+        }
+        self._membership = membership
+        self._stopping = stopping
+        self._producer: Producer | None = None
+
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+        """See `Delivery`."""
+        waiting = Patience("commit a transaction", self._stopping)
+        unsettled = False
+        while True:
+            try:
+                if self._producer is None:
+                    self._producer = Producer(self._config)
+                    self._producer.init_transactions(_ANSWER_SECONDS)
+                if not (unsettled and self._landed(places)):
+                    self._transact(self._producer, messages, places)
+                waiting.done()
+                return
+            except KafkaException as error:
+                unsettled = True
+                self._clear(error.args[0])
+                if error.args[0].code() in LOST:
+                    raise MembershipLost(error.args[0].str()) from None
+                waiting.failed(error)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Throw the producer away; a transaction it left open is aborted by the next, or by its time-out."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
+
+    def _transact(
+        self, producer: Producer, messages: Sequence[Outgoing], places: Mapping[int, Committed]
+    ) -> None:
+        producer.begin_transaction()
+        for message in messages:
+            _produce(producer, message, None)
+        if places:
+            offsets, group = self._membership.offsets(places), self._membership.group_metadata()
+            producer.send_offsets_to_transaction(offsets, group, _ANSWER_SECONDS)
+        producer.commit_transaction(_ANSWER_SECONDS)
+
+    def _clear(self, error: KafkaError) -> None:
+        """Back to a producer without a transaction, or to none."""
+        if self._producer is None:
+            return
+        if not error.txn_requires_abort():
+            self.close()
+            return
+        try:
+            self._producer.abort_transaction(_ANSWER_SECONDS)
+        except KafkaException:
+            self.close()
+
+    def _landed(self, places: Mapping[int, Committed]) -> bool:
+        """Whether the transaction before was committed after all."""
+        found = self._membership.committed(places, _ANSWER_SECONDS)
+        return bool(places) and all(
+            (held := found[partition]) is not None and held.offset == place.offset and held.time == place.time
+            for partition, place in places.items()
+        )
+
+
+def _produce(producer: Producer, message: Outgoing, delivered: Callable[..., None] | None) -> None:
+    chosen = {} if message.partition == ANY_PARTITION else {"partition": message.partition}
+    while True:
+        try:
+            producer.produce(
+                message.topic,
+                message.value,
+                message.key,
+                headers=list(message.headers),
+                on_delivery=delivered,
+                **chosen,
+            )
+            return
+        except BufferError:
+            producer.poll(0.1)

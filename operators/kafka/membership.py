@@ -1,0 +1,153 @@
+"""A worker's place in its consumer group: which partitions are its own, and how far they are committed.
+
+The consumer here never reads: its partitions are paused, a `Reader` of its own reads them. What is committed
+is an offset and, as its metadata, the partition's event time there, so that rows are judged late by the same
+rule whoever reads on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from ..lateness import PartitionTime
+from .clients import member_config
+from .faults import LOST, passing
+
+log = logging.getLogger("streamgauge.kafka")
+
+
+class MembershipLost(Exception):
+    """The group has given this worker's partitions to others: what it holds of them must be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Where a partition goes on: its next offset, its event time, and how far the table log was then.
+
+    Event time and log are those of the definition with this fingerprint.
+    """
+
+    offset: int
+    time: PartitionTime = field(default_factory=PartitionTime)
+    log: tuple[int, ...] = ()
+    fingerprint: str = ""
+
+    def metadata(self) -> str:
+        """All but the offset, as committed beside it."""
+        told = [self.fingerprint, self.time.seen_us, self.time.idle_us, *self.log]
+        return json.dumps(told, separators=(",", ":"))
+
+    @classmethod
+    def of(cls, offset: int, metadata: str | None, fingerprint: str) -> Committed:
+        """What was committed; of an offset that another definition committed, only the offset holds."""
+        try:
+            found, seen, idle, *log = json.loads(metadata or "[]")
+        except (ValueError, TypeError):
+            return cls(offset, fingerprint=fingerprint)
+        if found != fingerprint:
+            return cls(offset, fingerprint=fingerprint)
+        return cls(offset, PartitionTime(seen, idle), tuple(log), fingerprint)
+
+
+class Membership:
+    """Membership in a group that reads one topic.
+
+    `revoked` is called with partitions that others get next, while they are still this worker's: the time to
+    send what it holds of them. `lost` partitions are others' already.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        group_id: str,
+        topic: str,
+        fingerprint: str,
+        revoked: Callable[[list[int]], None],
+        lost: Callable[[list[int]], None],
+    ) -> None:
+        self._topic = topic
+        self._fingerprint = fingerprint
+        self._revoked, self._lost = revoked, lost
+        self.assigned: set[int] = set()
+        self._consumer = Consumer(member_config(config, group_id))
+        self._consumer.subscribe(
+            [topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def poll(self, seconds: float = 0.0) -> None:
+        """Keep the membership alive and take part in rebalances."""
+        message = self._consumer.poll(seconds)
+        if message is None or message.error() is None:
+            return
+        error = message.error()
+        if not passing(error):
+            raise KafkaException(error)
+        log.debug("membership: %s", error.str())
+
+    def committed(self, partitions: Iterable[int], seconds: float) -> dict[int, Committed | None]:
+        """What the group has committed, None where nothing. Raises `KafkaException`."""
+        asked = [TopicPartition(self._topic, partition) for partition in partitions]
+        found = self._consumer.committed(asked, timeout=seconds)
+        for place in found:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        return {place.partition: self._place(place) for place in found}
+
+    def _place(self, place: TopicPartition) -> Committed | None:
+        if place.offset < 0:
+            return None
+        return Committed.of(place.offset, place.metadata, self._fingerprint)
+
+    def commit(self, places: Mapping[int, Committed]) -> None:
+        """Commit now. Raises `MembershipLost`, or `KafkaException` for what may be tried again."""
+        try:
+            found = self._consumer.commit(offsets=self.offsets(places), asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() in LOST:
+                raise MembershipLost(error.args[0].str()) from None
+            raise
+        for place in found or ():
+            if place.error is not None:
+                if place.error.code() in LOST:
+                    raise MembershipLost(place.error.str())
+                raise KafkaException(place.error)
+
+    def offsets(self, places: Mapping[int, Committed]) -> list[TopicPartition]:
+        """Commits as the client library writes them."""
+        return [TopicPartition(self._topic, p, c.offset, c.metadata()) for p, c in places.items()]
+
+    def group_metadata(self) -> Any:
+        """The membership's identity, by which a transaction is refused to those who lost it."""
+        return self._consumer.consumer_group_metadata()
+
+    def watermarks(self, partition: int, seconds: float) -> tuple[int, int]:
+        """A partition's first offset and the one after its last readable message. Raises `KafkaException`."""
+        found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=seconds)
+        if found is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return found
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.assign(partitions)
+        consumer.pause(partitions)
+        self.assigned = {place.partition for place in partitions}
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._revoked([place.partition for place in partitions])
+        self.assigned -= {place.partition for place in partitions}
+        consumer.unassign()
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.assigned -= {place.partition for place in partitions}
+        self._lost([place.partition for place in partitions])
+        consumer.unassign()

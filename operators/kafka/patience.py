@@ -1,0 +1,55 @@
+"""Waiting for Kafka to come back: said once, paused between tries, given up only when told to stop."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaException
+
+from .faults import passing
+
+log = logging.getLogger("streamgauge.kafka")
+
+_PAUSE_SECONDS = 0.2
+_LAST_SECONDS = 5.0
+"""How long a worker that was told to stop still tries to deliver what it holds."""
+
+
+class Stopped(Exception):
+    """Told to stop before everything was delivered; nothing of it is committed, and it will be read again."""
+
+
+class Patience:
+    """One wait, for `what`: `failed` before each new try, `done` after the one that worked."""
+
+    def __init__(self, what: str, stopping: Callable[[], bool]) -> None:
+        self._what = what
+        self._stopping = stopping
+        self._told: str | None = None
+        self._stop_seen: float | None = None
+
+    def failed(self, error: KafkaException) -> None:
+        """Wait a little. Raises `error` again if waiting won't mend it, and `Stopped` when told to stop."""
+        if not passing(error.args[0]):
+            raise error
+        self.still(error.args[0].str())
+        time.sleep(_PAUSE_SECONDS)
+
+    def still(self, why: str) -> None:
+        """It isn't done yet. Raises `Stopped` some seconds after the worker was told to stop."""
+        if self._told is None:
+            log.warning("waiting to %s: %s", self._what, why)
+            self._told = why
+        if self._stopping():
+            now = time.monotonic()
+            self._stop_seen = self._stop_seen or now
+            if now - self._stop_seen > _LAST_SECONDS:
+                raise Stopped(f"stopped while waiting to {self._what}: {why}")
+
+    def done(self) -> None:
+        """It worked."""
+        if self._told is not None:
+            log.warning("managed to %s; going on", self._what)
+            self._told = None

@@ -1,0 +1,73 @@
+"""Topics looked up, made and removed; with errors that say what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from .clients import client_config
+
+_SECONDS = 30.0
+
+
+class TopicError(LookupError):
+    """A topic is not there, or can't be made; the message names it and what to do."""
+
+
+def admin(config: Mapping[str, Any]) -> AdminClient:
+    """A client for the functions here, from a stream's Kafka settings."""
+    return AdminClient(client_config(config))
+
+
+def partitions_of(client: AdminClient, topic: str, seconds: float = _SECONDS) -> int:
+    """How many partitions a topic has. Raises `TopicError` if it doesn't exist or no broker answers."""
+    try:
+        found = client.list_topics(topic, timeout=seconds).topics[topic]
+    except KafkaException as error:
+        raise TopicError(f"no broker answered when asked for the topic {topic!r}: {error}") from None
+    if found.error is not None:
+        if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            raise TopicError(f"there is no topic {topic!r}; create it, or check its name and the address")
+        raise TopicError(f"the topic {topic!r} can't be read: {found.error.str()}")
+    return len(found.partitions)
+
+
+def end_offsets(
+    client: AdminClient, topic: str, partitions: int, seconds: float = _SECONDS
+) -> dict[int, int]:
+    """The offset after each partition's last committed message. Raises `TopicError` without an answer."""
+    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
+    try:
+        found = client.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds
+        )
+        return {place.partition: done.result(seconds).offset for place, done in found.items()}
+    except (KafkaException, TimeoutError) as error:
+        raise TopicError(f"no broker said where the topic {topic!r} ends: {error}") from None
+
+
+def ensure_topic(
+    client: AdminClient, topic: str, partitions: int, config: Mapping[str, str] | None = None
+) -> int:
+    """Make a topic unless it is there; gives its number of partitions. Raises `TopicError` if it can't be."""
+    wanted = NewTopic(topic, num_partitions=partitions, config=dict(config or {}))
+    try:
+        client.create_topics([wanted], operation_timeout=_SECONDS)[topic].result(_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise TopicError(f"the topic {topic!r} can't be created: {error.args[0].str()}") from None
+    return partitions_of(client, topic)
+
+
+def remove(client: AdminClient, topics: Iterable[str], groups: Iterable[str]) -> None:
+    """Delete topics and consumer groups; what is gone already, or still in use, is left alone."""
+    waiting = [*client.delete_topics(list(topics), operation_timeout=_SECONDS).values()]
+    waiting += client.delete_consumer_groups(list(groups), request_timeout=_SECONDS).values()
+    for done in waiting:
+        try:
+            done.result(_SECONDS)
+        except KafkaException:
+            continue

@@ -1,0 +1,246 @@
+"""Run a stream straight off Kafka: its workers, its merger, and what came of it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time as wall
+import uuid
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+import pyarrow as pa
+
+from .accounting import Account
+from .kafka.delta_log import TOPIC_CONFIG, table_topic
+from .kafka.merging import LogMerger
+from .kafka.topics import TopicError, admin, end_offsets, ensure_topic, partitions_of, remove
+from .merge import merge
+from .merger import DeliveryName, LogState
+from .plan import Plan
+from .query import query
+from .stream import Stream
+from .table import schema_of
+from .worker import Worker
+from .worker_process import WorkerProcess
+
+log = logging.getLogger("streamgauge.kafka")
+
+OnWindow = Callable[[pa.Table], None]
+_STOP_SECONDS = 20.0
+"""How long worker processes have to deliver what they hold before they are killed."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What came of a run, or of a run so far.
+
+    `table` is the table of sketches of the windows that closed, the latest `keep_windows` of an unbounded
+    run; `lag` the messages that lie in the topic and are in no delta yet (None where no broker answered);
+    `seconds` the time from the start to the last delta; `overlaps` the deltas that counted messages twice,
+    which can only be other than 0 at least once.
+    """
+
+    account: Account
+    table: pa.Table
+    seconds: float
+    messages_per_second: float
+    lag: int | None
+    duplicates: int = 0
+    overlaps: int = 0
+    interrupted: bool = False
+
+    def windows(self) -> pl.DataFrame:
+        """The answers of the closed windows."""
+        return query(self.table)
+
+
+def run(stream: Stream, **options: Any) -> Summary:
+    """Run until the end, or until interrupted; see `start` for the options.
+
+    With ``until="latest"`` it ends when all messages that are there now are in; without, it goes on until
+    Ctrl-C, which ends it in order: the summary then says `interrupted`.
+    """
+    started = start(stream, **options)
+    try:
+        return started.wait()
+    except KeyboardInterrupt:
+        started.stop()
+        return started.wait(interrupted=True)
+
+
+def start(
+    stream: Stream,
+    *,
+    delivery: DeliveryName = "exactly_once",
+    until: Literal["latest"] | None = None,
+    on_window: OnWindow | None = None,
+    workers: int = 1,
+    group_id: str | None = None,
+    start: Literal["earliest", "latest"] = "earliest",
+    table_partitions: int = 1,
+    dead_letters: str | None = "",
+    checkpoint_seconds: float = 1.0,
+    idle_seconds: float = 5.0,
+    keep_windows: int = 1_000,
+) -> Run:
+    """Start a stream's workers and merger, and come back at once.
+
+    `group_id` names the consumer group: runs of the same group share the work, and a later one goes on where
+    the last ended. Without one the run is on its own, reads from the start and leaves no group or table
+    topic behind. `workers` beyond one are processes of their own. `on_window` is called with the table of
+    sketches of each window as it closes, from the merger's thread. `dead_letters` names the topic for
+    messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops them). A checkpoint
+    is made every `checkpoint_seconds`; a partition idles `idle_seconds` after its last message.
+
+    Raises `TopicError` if the topic doesn't exist, `ValueError` or `TypeError` for a stream that can't run.
+    """
+    stream.complete()
+    plan = Plan(stream, group_id or f"streamgauge-{uuid.uuid4()}", "", 0)
+    topic = plan.source.topic
+    client = admin(plan.config)
+    partitions = partitions_of(client, topic)
+    name = table_topic(plan.group_id, stream.fingerprint())
+    table_partitions = ensure_topic(client, name, table_partitions, TOPIC_CONFIG)
+    dead = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
+    if dead is not None:
+        ensure_topic(client, dead, 1)
+    plan = Plan(
+        stream,
+        plan.group_id,
+        name,
+        partitions,
+        table_partitions,
+        delivery,
+        dead,
+        end_offsets(client, topic, partitions) if until == "latest" else None,
+        start,
+        checkpoint_seconds,
+        idle_seconds,
+    )
+    return Run(plan, workers, on_window, keep_windows, ephemeral=group_id is None)
+
+
+class Run:
+    """A running stream: look at it with `summary`, end it with `stop` and `wait`."""
+
+    def __init__(
+        self, plan: Plan, workers: int, on_window: OnWindow | None, keep_windows: int, ephemeral: bool
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"a run needs one worker at least, not {workers}")
+        self.plan = plan
+        self._on_window = on_window
+        self._ephemeral = ephemeral
+        self._admin = admin(plan.config)
+        self._closed: deque[pa.Table] = deque(maxlen=None if plan.ends is not None else keep_windows)
+        self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
+        self._errors: list[BaseException] = []
+        self._started = wall.monotonic()
+        self._merger = LogMerger(plan, self._window, self._workers_done.is_set)
+        self._merging = self._thread("merger", self._merger.run)
+        self._processes = [WorkerProcess(plan) for _ in range(workers)] if workers > 1 else []
+        self._working = (
+            None if self._processes else self._thread("worker", Worker(plan, self._stop.is_set).run)
+        )
+        self._supervisor = threading.Thread(target=self._supervise, name="streamgauge-run", daemon=True)
+        self._supervisor.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether it still runs."""
+        return self._supervisor.is_alive()
+
+    def stop(self) -> None:
+        """Ask it to end in order: workers deliver what they hold, the merger takes it in. Returns at once."""
+        self._stop.set()
+        self._wake.set()
+
+    def wait(self, seconds: float | None = None, interrupted: bool = False) -> Summary:
+        """Wait for the end; of an unbounded run, for `stop` or an error.
+
+        Raises what ended it, and `TimeoutError` after `seconds`, the run going on.
+        """
+        deadline = None if seconds is None else wall.monotonic() + seconds
+        while self._supervisor.is_alive():
+            self._supervisor.join(0.1)
+            if deadline is not None and wall.monotonic() > deadline and self._supervisor.is_alive():
+                raise TimeoutError(f"the run of {self.plan.source.topic!r} has not ended after {seconds} s")
+        if self._errors:
+            raise self._errors[0]
+        return self.summary(interrupted)
+
+    def summary(self, interrupted: bool = False) -> Summary:
+        """What came of it so far."""
+        states = self._merger.states()
+        account = states[0].account if states else Account()
+        tables = list(self._closed)
+        seconds = max(self._merger.progressed - self._started, 1e-9)
+        return Summary(
+            account=account,
+            table=merge(tables) if tables else schema_of(self.plan.stream).empty_table(),
+            seconds=seconds,
+            messages_per_second=account.read / seconds,
+            lag=self._lag(states[0]) if states else None,
+            duplicates=sum(state.duplicates for state in states),
+            overlaps=sum(state.overlaps for state in states),
+            interrupted=interrupted,
+        )
+
+    def _window(self, table: pa.Table) -> None:
+        self._closed.append(table)
+        if self._on_window is not None:
+            self._on_window(table)
+
+    def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                self._errors.append(error)
+            finally:
+                self._wake.set()
+
+        thread = threading.Thread(target=run, name=f"streamgauge-{name}", daemon=True)
+        thread.start()
+        return thread
+
+    def _supervise(self) -> None:
+        """Keep the workers going until everything is in, an error, or the word to stop; then end in order."""
+        while not (self._stop.is_set() or self._errors) and self._merging.is_alive():
+            self._wake.wait(0.2)
+            self._wake.clear()
+            for at, process in enumerate(self._processes):
+                if process.ended and not self._stop.is_set() and not self._merger.finished:
+                    self._replace(at, process)
+        self._stop.set()
+        for process in self._processes:
+            process.stop()
+        for process in self._processes:
+            process.join(_STOP_SECONDS)
+        if self._working is not None:
+            self._working.join()
+        self._workers_done.set()
+        self._merging.join()
+        if self._ephemeral:
+            groups = [self.plan.group_id, self.plan.merger_group]
+            remove(self._admin, [self.plan.table_topic], groups)
+
+    def _replace(self, at: int, process: WorkerProcess) -> None:
+        error = process.error()
+        if error is not None:
+            self._errors.append(error)
+            return
+        log.warning("a worker process ended (%s); starting another in its place", process.told)
+        self._processes[at] = WorkerProcess(self.plan)
+
+    def _lag(self, state: LogState) -> int | None:
+        try:
+            ends = end_offsets(self._admin, self.plan.source.topic, self.plan.partitions, 2.0)
+        except TopicError:
+            return None
+        starts = {p: chain.next for p, chain in state.chains.items()}
+        return sum(max(0, end - starts.get(p, 0)) for p, end in ends.items())

@@ -1,0 +1,222 @@
+"""The sketching worker: rows of its partitions in, deltas to the table topic out, nothing kept.
+
+A member of a consumer group. At each checkpoint the sketches of what was read since the last one go to the
+table topic together with the offsets they cover, and it starts empty; so a rebalance restores nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time as wall
+from collections.abc import Callable
+from dataclasses import replace
+
+from confluent_kafka import KafkaException
+
+from .intake import Intake
+from .kafka.delivery import AtLeastOnce, Delivery, ExactlyOnce
+from .kafka.delta_log import encode
+from .kafka.log_tail import Ends, follow, read_tail
+from .kafka.membership import Committed, Membership, MembershipLost
+from .kafka.patience import Patience, Stopped
+from .kafka.reader import Reader, ReadError
+from .plan import Plan
+from .progress import Progress
+
+log = logging.getLogger("streamgauge.kafka")
+
+_ANSWER_SECONDS = 10.0
+_DEAD_LETTER_BYTES = 16 * 1024 * 1024
+"""Dead letters are sent before they take more memory than this."""
+
+
+class Worker:
+    """One member of a run's group. `run` returns when `stopping` says so, everything delivered.
+
+    Raises `ReadError`, `DeltaError` and `KafkaException` for what waiting won't mend.
+    """
+
+    def __init__(
+        self, plan: Plan, stopping: Callable[[], bool], clock: Callable[[], float] = wall.time
+    ) -> None:
+        self._plan = plan
+        self._stopping = stopping
+        self._clock = clock
+        self._topic = plan.source.topic
+        self._fingerprint = plan.stream.fingerprint()
+        self._intake = Intake(plan)
+        self._reader: Reader | None = None
+        self._delivery: Delivery | None = None
+        self._last_read: dict[int, float] = {}
+        self._due = clock() + plan.checkpoint_seconds
+        self._membership = Membership(
+            plan.config, plan.group_id, self._topic, self._fingerprint, self._revoked, self._lost
+        )
+
+    def run(self) -> None:
+        """Read, sketch and deliver until told to stop."""
+        try:
+            while not self._stopping():
+                self._turn()
+            self._checkpoint()
+        except (MembershipLost, Stopped) as error:
+            log.warning("stopped with messages read but not delivered; they will be read again: %s", error)
+        finally:
+            self._close()
+
+    def _turn(self) -> None:
+        try:
+            self._membership.poll(0.0)
+            self._take_up(self._membership.assigned - self._intake.progress.keys())
+            self._read()
+            if self._clock() >= self._due or self._intake.dead_bytes > _DEAD_LETTER_BYTES:
+                self._look_for_idle()
+                self._checkpoint()
+                self._due = self._clock() + self._plan.checkpoint_seconds
+        except MembershipLost as error:
+            log.warning("the group %s moved on without this worker: %s", self._plan.group_id, error)
+            self._intake.forget()
+            self._membership.poll(0.1)
+
+    def _read(self) -> None:
+        if self._reader is None or not self._intake.progress:
+            self._membership.poll(0.1)
+            return
+        messages = self._reader.read(self._plan.batch_messages, 0.1)
+        if messages is not None:
+            self._intake.take(messages)
+            for partition in set(messages.partition.tolist()):
+                self._last_read[partition] = self._clock()
+        if self._plan.ends is not None:
+            self._pass_gaps()
+
+    def _pass_gaps(self) -> None:
+        """Bring bounded partitions to their ends where only markers of transactions are left before them."""
+        assert self._reader is not None
+        for (_, partition), position in self._reader.positions().items():
+            end = self._intake.end_of(partition)
+            progress = self._intake.progress.get(partition)
+            if end is not None and progress is not None and progress.next < end <= position:
+                self._intake.pass_to(partition, end)
+
+    def _look_for_idle(self) -> None:
+        """Let time go on in partitions that have certainly nothing to read; a bounded run closes anyway."""
+        if self._plan.ends is not None:
+            return
+        now = self._clock()
+        for partition, progress in self._intake.progress.items():
+            if now - self._last_read.get(partition, 0.0) < self._plan.idle_seconds:
+                continue
+            position = self._certain_end(partition)
+            if position is None:
+                progress.busy()
+            else:
+                self._intake.pass_to(partition, position)
+                progress.rest()
+
+    def _certain_end(self, partition: int) -> int | None:
+        """The reader's position if that is the partition's end now, as a broker says; None if not so."""
+        if self._reader is None or self._reader.waiting is not None:
+            return None
+        position = self._reader.positions()[(self._topic, partition)]
+        try:
+            return position if position >= self._membership.watermarks(partition, 2.0)[1] else None
+        except KafkaException:
+            return None
+
+    def _checkpoint(self) -> None:
+        """Deliver everything that was sketched since the last time."""
+        intake, plan = self._intake, self._plan
+        deltas = [*intake.ready, *(p.delta() for p in intake.progress.values() if p.pending)]
+        if not deltas and not intake.dead:
+            return
+        assert self._delivery is not None
+        messages = [m for delta in deltas for m in encode(delta, plan.table_topic, plan.table_partitions)]
+        if plan.dead_letter_topic is not None:
+            messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
+        places = {}
+        for delta in deltas:
+            places[delta.partition] = Committed(delta.next, delta.time, fingerprint=self._fingerprint)
+        self._delivery.deliver(messages, places)
+        intake.clear()
+
+    def _take_up(self, partitions: set[int]) -> None:
+        """Go on with newly assigned partitions where the group, or a dead predecessor, left them."""
+        if not partitions:
+            return
+        waiting = Patience("learn where to read on", self._stopping)
+        while True:
+            try:
+                ends = self._where(partitions)
+                break
+            except KafkaException as error:
+                waiting.failed(error)
+        waiting.done()
+        now = self._clock()
+        for partition, end in ends.items():
+            place = end.place
+            progress = Progress(
+                self._plan.stream, self._topic, partition, place.offset, replace(place.time), self._clock
+            )
+            self._intake.begin(partition, progress, end.cuts)
+            self._last_read[partition] = now
+        starts = {(self._topic, p): progress.next for p, progress in self._intake.progress.items()}
+        if self._reader is None:
+            self._reader = Reader(self._plan.config, starts)
+        else:
+            self._reader.assign(starts)
+
+    def _where(self, partitions: set[int]) -> dict[int, Ends]:
+        places: dict[int, Committed] = {}
+        for partition, place in self._membership.committed(partitions, _ANSWER_SECONDS).items():
+            low, high = self._membership.watermarks(partition, _ANSWER_SECONDS)
+            if place is None:
+                start = low if self._plan.start == "earliest" else high
+                place = Committed(start, fingerprint=self._fingerprint)
+            elif place.offset < low:
+                self._gone(partition, place.offset, low)
+            places[partition] = place
+        return self._follow_log(places)
+
+    def _follow_log(self, places: dict[int, Committed]) -> dict[int, Ends]:
+        """At least once, deltas may lie in the log that were never committed."""
+        plan = self._plan
+        if plan.delivery == "exactly_once":
+            self._delivery = self._delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
+            return {partition: Ends(place) for partition, place in places.items()}
+        starts = {
+            t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
+            for t in range(plan.table_partitions)
+        }
+        logs, log_ends = read_tail(plan.config, plan.table_topic, starts)
+        if self._delivery is None:
+            known = [log_ends[t] for t in range(plan.table_partitions)]
+            self._delivery = AtLeastOnce(
+                plan.config, self._membership, plan.table_topic, known, self._stopping
+            )
+        return {partition: follow(place, partition, logs) for partition, place in places.items()}
+
+    def _gone(self, partition: int, offset: int, low: int) -> None:
+        told = (
+            f"{low - offset:,} messages of {self._topic}[{partition}] were deleted before they were read "
+            f"(offsets {offset} … {low - 1})"
+        )
+        if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
+            raise ReadError(f'{told}; to go on without them, set "auto.offset.reset" to "earliest"')
+        log.warning("%s; going on without them", told)
+
+    def _revoked(self, partitions: list[int]) -> None:
+        try:
+            self._checkpoint()
+        except (MembershipLost, Stopped) as error:
+            log.warning("partitions were taken before their last delta was delivered: %s", error)
+        self._intake.forget()
+
+    def _lost(self, partitions: list[int]) -> None:
+        self._intake.forget()
+
+    def _close(self) -> None:
+        for part in (self._reader, self._delivery):
+            if part is not None:
+                part.close()
+        self._membership.close()
