@@ -22,6 +22,7 @@ from . import frequent_items_tables as tables
 from .columns import Values, as_array, as_values
 from .group_numbers import as_groups, grown
 from .protocol import Groups, Sketch, SketchError
+from .weights import as_weights, total
 
 Kind = Literal["string", "long"]
 
@@ -251,8 +252,8 @@ class FrequentItemsGroups(Groups):
         groups = _NONE if self._n == 1 else found.per_value(groups)
         heavy = _NONE
         if weights is not None:
-            heavy = np.ascontiguousarray(found.per_value(_weights(weights, rows)))
-            if _total(heavy) + int(self._tables.weight.max(initial=0)) >= 1 << 63:
+            heavy = np.ascontiguousarray(found.per_value(as_weights(weights, rows)))
+            if total(heavy) + int(self._tables.weight.max(initial=0)) >= 1 << 63:
                 raise OverflowError("frequent items: the weights add up to more than int64 holds")
             if not heavy.all():
                 kept = np.flatnonzero(heavy)
@@ -372,24 +373,6 @@ class FrequentItemsGroups(Groups):
             return int(kernels.find_long((*self._tables,), group, values.numbers[0]))
         offsets, data = values.offsets, values.data
         return int(kernels.find_string((*self._tables,), self._arena, group, offsets, data))
-
-
-def _weights(weights: Any, rows: int) -> np.ndarray:
-    array = as_array(weights)
-    if pa.types.is_null(array.type) or not pa.types.is_integer(array.type) or array.null_count:
-        raise ValueError(f"frequent items: weights must be whole numbers without nulls, got {array.type}")
-    numbers = np.ascontiguousarray(array.to_numpy(zero_copy_only=False), np.int64)
-    if len(numbers) != rows:
-        raise ValueError(f"frequent items: expected one weight a row, {rows} in all, got {len(numbers)}")
-    if rows and int(numbers.min()) < 0:
-        raise ValueError(f"frequent items: weights must not be negative, got {numbers.min()}")
-    return numbers
-
-
-def _total(weights: np.ndarray) -> int:
-    """Their exact sum, slowly only where it might not fit int64."""
-    rough = float(weights.sum(dtype=np.float64))
-    return int(weights.sum()) if rough < 2.0**62 else sum(weights.tolist())
 
 
 def _take(values: Values, kept: np.ndarray) -> Values:
