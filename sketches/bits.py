@@ -1,4 +1,4 @@
-"""Two machine instructions that NumPy and Numba don't name: count leading zeros, load eight bytes."""
+"""Machine instructions that NumPy and Numba don't name: leading zeros, unaligned loads, prefetching."""
 
 from __future__ import annotations
 
@@ -52,3 +52,19 @@ def load32(typingctx: Any, data: Any, at: Any) -> Any:
         return builder.load(here, align=1)
 
     return types.uint32(data, types.int64), codegen
+
+
+@_instruction
+def prefetch(typingctx: Any, array: Any, at: Any) -> Any:
+    """Have the cache line of ``array[at]`` (one-dimensional) fetched for writing; never faults or waits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
+        place = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, i32(1), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), codegen

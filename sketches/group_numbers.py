@@ -22,7 +22,7 @@ def as_groups(groups: Any, rows: int, n: int) -> np.ndarray:
     if rows and numbers.dtype.kind not in "iu":
         raise ValueError(f"expected whole group numbers, got an array of {numbers.dtype}")
     numbers = np.ascontiguousarray(numbers, np.int64)
-    if rows and (int(numbers.min()) < 0 or int(numbers.max()) >= n):
+    if rows and int(numbers.view(np.uint64).max()) >= n:  # one pass: a negative number is a huge one
         raise IndexError(
             f"group numbers run from {numbers.min()} to {numbers.max()}, but there are {n} groups"
         )

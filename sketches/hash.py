@@ -39,22 +39,45 @@ def fmix(k):  # type: ignore[no-untyped-def]
     return k
 
 
+@inlined
+def finish_hash(h1, h2, length):  # type: ignore[no-untyped-def]
+    """The hash's last step, both halves mixed with the length and each other."""
+    h1 ^= length
+    h2 ^= length
+    h1 += h2
+    h2 += h1
+    h1 = fmix(h1)
+    h2 = fmix(h2)
+    h1 += h2
+    return h1, h2 + h1
+
+
+@inlined
+def first_word(h1, k1):  # type: ignore[no-untyped-def]
+    """Mix a word into the first half."""
+    return h1 ^ (rotl(k1 * _C1, 31) * _C2)
+
+
+@inlined
+def second_word(h2, k2):  # type: ignore[no-untyped-def]
+    """Mix a word into the second half."""
+    return h2 ^ (rotl(k2 * _C2, 33) * _C1)
+
+
+@inlined
+def _body(h1, h2, k1, k2):  # type: ignore[no-untyped-def]
+    """Mix in 16 whole bytes."""
+    h1 = first_word(h1, k1)
+    h1 = (rotl(h1, 27) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
+    h2 = second_word(h2, k2)
+    return h1, (rotl(h2, 31) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
+
+
 @kernel
 def hash_int64(block, seed, h1_out, h2_out):  # type: ignore[no-untyped-def]
     """Hash a slice of int64 (pass a slice, not a whole array and an offset: slices vectorise)."""
     for i in range(len(block)):
-        k1 = np.uint64(block[i]) * _C1
-        h1 = seed ^ (rotl(k1, 31) * _C2)
-        h1 ^= np.uint64(8)
-        h2 = seed ^ np.uint64(8)
-        h1 += h2
-        h2 += h1
-        h1 = fmix(h1)
-        h2 = fmix(h2)
-        h1 += h2
-        h2 += h1
-        h1_out[i] = h1
-        h2_out[i] = h2
+        h1_out[i], h2_out[i] = finish_hash(first_word(seed, np.uint64(block[i])), seed, np.uint64(8))
 
 
 @kernel
@@ -83,42 +106,118 @@ def _tail(data, end, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def murmur3(data, start, end, seed):  # type: ignore[no-untyped-def]
-    """Hash of the bytes ``data[start:end]`` as (h1, h2)."""
-    h1 = seed
-    h2 = seed
-    length = end - start
-    at = start
-    for _ in range(length // 16):
-        h1 ^= rotl(load64(data, at) * _C1, 31) * _C2
-        h1 = rotl(h1, 27) + h2
-        h1 = h1 * np.uint64(5) + np.uint64(0x52DCE729)
-        h2 ^= rotl(load64(data, at + 8) * _C2, 33) * _C1
-        h2 = rotl(h2, 31) + h1
-        h2 = h2 * np.uint64(5) + np.uint64(0x38495AB5)
+def _mix_bodies(data, at, end, h1, h2):  # type: ignore[no-untyped-def]
+    """Mix in 16 bytes from `at` on, as often as there are before `end`."""
+    while end - at >= 16:
+        h1, h2 = _body(h1, h2, load64(data, at), load64(data, at + 8))
         at += 16
-    left = end - at
-    if left > 8:
-        h2 ^= rotl(_tail(data, end, left - 8) * _C2, 33) * _C1
-        h1 ^= rotl(load64(data, at) * _C1, 31) * _C2
-    elif left > 0:
-        h1 ^= rotl(_tail(data, end, left) * _C1, 31) * _C2
-    h1 ^= np.uint64(length)
-    h2 ^= np.uint64(length)
-    h1 += h2
-    h2 += h1
-    h1 = fmix(h1)
-    h2 = fmix(h2)
-    h1 += h2
-    h2 += h1
     return h1, h2
 
 
 @kernel
+def murmur3(data, start, end, seed):  # type: ignore[no-untyped-def]
+    """Hash of the bytes ``data[start:end]`` as (h1, h2). For many strings, see `hash_bytes`."""
+    h1, h2 = _mix_bodies(data, start, end, seed, seed)
+    left = (end - start) & 15
+    if left > 8:
+        h2 = second_word(h2, _tail(data, end, left - 8))
+    if left > 0:
+        h1 = first_word(h1, _tail(data, end - max(left - 8, 0), min(left, 8)))
+    return finish_hash(h1, h2, np.uint64(end - start))
+
+
+_LANES = 256
+_BODIES_IN_STEP = 8
+
+# The bytes of a 16-byte load, as two words, that belong to a tail of n bytes.
+_FIRST_WORD = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64)
+_SECOND_WORD = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
+
+
+@kernel
+def _starts_and_lengths(offsets, starts, lengths):  # type: ignore[no-untyped-def]
+    """Both as int64, and the greatest length."""
+    longest = np.int64(0)
+    for i in range(len(starts)):
+        starts[i] = offsets[i]
+        lengths[i] = np.int64(offsets[i + 1]) - np.int64(offsets[i])
+        longest = max(longest, lengths[i])
+    return longest
+
+
+@kernel
+def _load_bodies(starts, lengths, data, body, k1, k2):  # type: ignore[no-untyped-def]
+    """The two words of each string's 16 bytes number `body`, where it has them."""
+    for i in range(len(k1)):
+        if lengths[i] >= 16 * (body + 1):
+            at = starts[i] + 16 * body
+            k1[i] = load64(data, at)
+            k2[i] = load64(data, at + 8)
+
+
+@kernel
+def _mix_in_step(lengths, body, k1, k2, h1_out, h2_out):  # type: ignore[no-untyped-def]
+    """Mix 16 bytes into each string's hash, where it has them."""
+    for i in range(len(k1)):
+        h1, h2 = _body(h1_out[i], h2_out[i], k1[i], k2[i])
+        has_body = lengths[i] >= 16 * (body + 1)
+        h1_out[i] = h1 if has_body else h1_out[i]
+        h2_out[i] = h2 if has_body else h2_out[i]
+
+
+@kernel
+def _load_tails(starts, lengths, data, k1, k2):  # type: ignore[no-untyped-def]
+    """The 0 to 15 bytes after the last whole 16 of each string, as two words."""
+    last = len(data) - 16
+    for i in range(len(k1)):
+        left = lengths[i] & 15
+        at = starts[i] + lengths[i] - left
+        if at <= last:
+            k1[i] = load64(data, at) & _FIRST_WORD[left]
+            k2[i] = load64(data, at + 8) & _SECOND_WORD[left]
+        else:
+            k1[i] = _tail(data, at + min(left, 8), min(left, 8)) if left else np.uint64(0)
+            k2[i] = _tail(data, at + left, left - 8) if left > 8 else np.uint64(0)
+
+
+@kernel
+def _mix_tails(lengths, k1, k2, h1_out, h2_out):  # type: ignore[no-untyped-def]
+    """Mix in the tails and finish."""
+    for i in range(len(k1)):
+        h1 = first_word(h1_out[i], k1[i])
+        h2 = second_word(h2_out[i], k2[i])
+        h1_out[i], h2_out[i] = finish_hash(h1, h2, np.uint64(lengths[i]))
+
+
+@kernel
 def hash_bytes(offsets, data, seed, h1_out, h2_out):  # type: ignore[no-untyped-def]
-    """Hash strings from Arrow's buffers: value ``i`` is ``data[offsets[i]:offsets[i + 1]]``."""
-    for i in range(len(offsets) - 1):
-        h1_out[i], h2_out[i] = murmur3(data, np.int64(offsets[i]), np.int64(offsets[i + 1]), seed)
+    """Hash strings from Arrow's buffers: value ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+
+    Many strings in step, 16 bytes of each at a time, so that the mixing vectorises (10-byte strings: 2.8 ns
+    each against 9 one by one); what long ones have beyond that, one by one.
+    """
+    n = len(offsets) - 1
+    starts = np.empty(_LANES, np.int64)
+    lengths = np.empty(_LANES, np.int64)
+    k1 = np.zeros(_LANES, np.uint64)
+    k2 = np.zeros(_LANES, np.uint64)
+    for first in range(0, n, _LANES):
+        lanes = min(_LANES, n - first)
+        at, size, one, two = starts[:lanes], lengths[:lanes], k1[:lanes], k2[:lanes]
+        h1 = h1_out[first : first + lanes]
+        h2 = h2_out[first : first + lanes]
+        h1[:] = seed
+        h2[:] = seed
+        bodies = _starts_and_lengths(offsets[first : first + lanes + 1], at, size) // 16
+        for body in range(min(bodies, _BODIES_IN_STEP)):
+            _load_bodies(at, size, data, body, one, two)
+            _mix_in_step(size, body, one, two, h1, h2)
+        if bodies > _BODIES_IN_STEP:
+            for i in range(lanes):
+                rest = at[i] + 16 * _BODIES_IN_STEP
+                h1[i], h2[i] = _mix_bodies(data, rest, at[i] + size[i], h1[i], h2[i])
+        _load_tails(at, size, data, one, two)
+        _mix_tails(size, one, two, h1, h2)
 
 
 def hash_values(values: Values, seed: np.uint64 = SEED) -> tuple[np.ndarray, np.ndarray]:

@@ -9,11 +9,14 @@ import pyarrow as pa
 
 from .columns import as_values
 from .group_numbers import as_groups
-from .hll_coupons import CHUNK, coupon_chunks
+from .hll_coupons import CHUNK, coupon_chunks, read_only
+from .hll_dense import update_dense_coupons, update_dense_int64
 from .hll_estimate import COUPON_RSE, composite_table, estimates, relative_error
+from .hll_groups import new_scratch as new_update_scratch
+from .hll_groups import update_groups
 from .hll_images import sizes, write_compact_coupons, write_hll4, write_images
 from .hll_reading import REASONS
-from .hll_store import DENSE, OUT_OF_ORDER, Store, new_store, update_groups, with_groups, with_room
+from .hll_store import DENSE, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
 from .hll_union import fold_images, new_scratch, rebuild_stale
 from .protocol import Groups, Sketch, SketchError
 
@@ -43,8 +46,8 @@ class HLLGroups(Groups):
 
     def resize(self, n: int) -> None:
         """Grow to `n` groups; the new ones are empty. Never shrinks."""
-        if n > len(self._store.form):
-            self._store = with_groups(self._store, max(n, len(self._store.form) * 3 // 2), self.lg_k)
+        if n > len(self._store.sketches):
+            self._store = with_sketches(self._store, max(n, len(self._store.sketches) * 3 // 2), self.lg_k)
         self._n = max(n, self._n)
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
@@ -54,12 +57,16 @@ class HLLGroups(Groups):
         values = as_values(values)
         numbers = values.per_value(np.asarray(groups))
         for start, coupons in coupon_chunks(values):
-            mine = as_groups(numbers[start : start + CHUNK], len(coupons), self._n)
-            done = 0
-            while (done := update_groups(self._store, mine, coupons, done)) < len(coupons):
-                self._store = with_room(self._store)
+            self.update_coupons(as_groups(numbers[start : start + CHUNK], len(coupons), self._n), coupons)
         if len(numbers) != len(values):
             as_groups(numbers, len(values), self._n)
+
+    def update_coupons(self, groups: np.ndarray, coupons: np.ndarray) -> None:
+        """Count coupons (uint32, see `hll_coupons`) in their groups (int64, checked)."""
+        done = 0
+        scratch = new_update_scratch()
+        while (done := update_groups(self._store, groups, coupons, done, scratch)) < len(coupons):
+            self._store = with_room(self._store)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold serialised sketches in: `column[i]` into group `groups[i]`, nulls skipped.
@@ -114,12 +121,7 @@ class HLLGroups(Groups):
     def image(self, group: int) -> bytes:
         """One group's image."""
         store = self._store
-        one = store._replace(
-            form=store.form[group : group + 1],
-            lg_k=store.lg_k[group : group + 1],
-            coupons=store.coupons[group : group + 1],
-            where=store.where[group : group + 1],
-        )
+        one = store._replace(sketches=store.sketches[group : group + 1])
         ends = np.zeros(2, np.int64)
         sizes(one, ends[1:])
         data = np.empty(int(ends[1]), np.uint8)
@@ -138,8 +140,9 @@ class HLLGroups(Groups):
         store = self._store
         lower_error = np.full(self._n, std_devs * COUPON_RSE)
         upper_error = lower_error.copy()
-        dense = np.flatnonzero(store.form[: self._n] == DENSE)
-        kinds = np.stack([store.lg_k[dense], store.least[store.where[dense], 2] & OUT_OF_ORDER], axis=1)
+        dense = np.flatnonzero(store.sketches["form"][: self._n] == DENSE)
+        rows = store.sketches["where"][dense] >> store.lg_stride[0]
+        kinds = np.stack([store.sketches["lg_k"][dense], store.least[rows, 2] & OUT_OF_ORDER], axis=1)
         for lg_k, out_of_order in np.unique(kinds, axis=0).tolist():
             alike = dense[(kinds == (lg_k, out_of_order)).all(axis=1)]
             lower_error[alike], upper_error[alike] = relative_error(lg_k, bool(out_of_order), std_devs)
@@ -180,12 +183,21 @@ class HLL(Sketch):
     @property
     def lg_k(self) -> int:
         """The base-2 logarithm of the number of registers; merging a smaller sketch lowers it."""
-        return int(self._one._store.lg_k[0])
+        return int(self._one._store.sketches["lg_k"][0])
 
     def update(self, values: Any) -> Self:
         """Count a scalar or a column; nulls and empty strings are skipped. Returns the sketch itself."""
         values = as_values(values)
-        self._one.update(np.zeros(len(values), np.int64), values)
+        for start, coupons in coupon_chunks(values):
+            store = self._one._store
+            if store.sketches["form"][0] != DENSE:
+                self._one.update_coupons(np.zeros(len(coupons), np.int64), coupons)
+                continue
+            place = (*store[4:], int(store.lg_stride[0]), self.lg_k, int(store.sketches["where"][0]))
+            if values.kind == "int64":
+                update_dense_int64(*place, read_only(values.numbers[start:]))
+                break
+            update_dense_coupons(*place, coupons)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -206,7 +218,9 @@ class HLL(Sketch):
             raise ValueError(f"target must be 'hll_8' or 'hll_4', not {target!r}")
         store = self._one._store
         write = (
-            write_hll4(store, 0) if store.form[0] == DENSE else write_compact_coupons(store, 0, np.uint8(0))
+            write_hll4(store, 0)
+            if store.sketches["form"][0] == DENSE
+            else write_compact_coupons(store, 0, np.uint8(0))
         )
         return write.tobytes()
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from .bits import clz64
 from .columns import Values
-from .hash import SEED, canonical_bits, hash_int64, murmur3
+from .hash import SEED, canonical_bits, finish_hash, first_word, hash_bytes
 from .jit import BLOCK, inlined, kernel
 
 ADDRESS_BITS = 26
@@ -42,25 +42,24 @@ def coupons_of_hashes(h1, h2, out):  # type: ignore[no-untyped-def]
 @kernel
 def coupons_of_int64(values, out):  # type: ignore[no-untyped-def]
     """The coupon of every int64."""
-    h1 = np.empty(BLOCK, np.uint64)
-    h2 = np.empty(BLOCK, np.uint64)
-    for start in range(0, len(values), BLOCK):
-        block = values[start : start + BLOCK]
-        hash_int64(block, SEED, h1, h2)
-        coupons_of_hashes(h1, h2, out[start : start + len(block)])
+    for i in range(len(out)):
+        h1, h2 = finish_hash(first_word(SEED, np.uint64(values[i])), SEED, np.uint64(8))
+        out[i] = coupon(h1, h2)
 
 
 @kernel
 def coupons_of_bytes(offsets, data, out):  # type: ignore[no-untyped-def]
     """The coupon of every string in Arrow's buffers; zero for an empty one."""
-    for i in range(len(out)):
-        start = np.int64(offsets[i])
-        end = np.int64(offsets[i + 1])
-        if start == end:
-            out[i] = np.uint32(0)
-        else:
-            h1, h2 = murmur3(data, start, end, SEED)
-            out[i] = coupon(h1, h2)
+    h1 = np.empty(BLOCK, np.uint64)
+    h2 = np.empty(BLOCK, np.uint64)
+    for start in range(0, len(out), BLOCK):
+        block = out[start : start + BLOCK]
+        ends = offsets[start : start + len(block) + 1]
+        hash_bytes(ends, data, SEED, h1, h2)
+        coupons_of_hashes(h1, h2, block)
+        for i in range(len(block)):
+            if ends[i] == ends[i + 1]:
+                block[i] = 0
 
 
 def coupon_chunks(values: Values) -> Iterator[tuple[int, np.ndarray]]:
@@ -71,16 +70,16 @@ def coupon_chunks(values: Values) -> Iterator[tuple[int, np.ndarray]]:
         out = scratch[: min(CHUNK, len(values) - start)]
         end = start + len(out)
         if values.kind == "int64":
-            coupons_of_int64(_read_only(values.numbers[start:end]), out)
+            coupons_of_int64(read_only(values.numbers[start:end]), out)
         elif values.kind == "float64":
             canonical_bits(values.numbers[start:end], bits)
-            coupons_of_int64(_read_only(bits[: len(out)]), out)
+            coupons_of_int64(read_only(bits[: len(out)]), out)
         else:
-            coupons_of_bytes(_read_only(values.offsets[start : end + 1]), _read_only(values.data), out)
+            coupons_of_bytes(read_only(values.offsets[start : end + 1]), read_only(values.data), out)
         yield start, out
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: np.ndarray) -> np.ndarray:
     """Arrow's buffers can't be written to, NumPy's can: one kind of array means one compiled kernel."""
     view = array.view()
     view.flags.writeable = False

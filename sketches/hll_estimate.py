@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .jit import kernel
+from .jit import lean
 
 COUPON_RSE = 0.409 / (1 << 13)
 
@@ -103,7 +103,7 @@ def relative_error(lg_k: int, out_of_order: bool, std_devs: int) -> tuple[float,
     return float(lower[lg_k - 4, std_devs - 1]), float(upper[lg_k - 4, std_devs - 1])
 
 
-@kernel
+@lean
 def _cubic(x0, y0, x1, y1, x2, y2, x3, y3, x):  # type: ignore[no-untyped-def]
     """The cubic through four points (Lagrange)."""
     l0 = (x - x1) * (x - x2) * (x - x3)
@@ -117,7 +117,7 @@ def _cubic(x0, y0, x1, y1, x2, y2, x3, y3, x):  # type: ignore[no-untyped-def]
     return y0 * l0 / d0 + y1 * l1 / d1 + y2 * l2 / d2 + y3 * l3 / d3
 
 
-@kernel
+@lean
 def _first_of_four(xs, x):  # type: ignore[no-untyped-def]
     """Where the four points to interpolate between begin: two on either side of x but at the ends."""
     left = 0
@@ -131,7 +131,7 @@ def _first_of_four(xs, x):  # type: ignore[no-untyped-def]
     return min(max(left - 1, 0), len(xs) - 4)
 
 
-@kernel
+@lean
 def coupon_estimate(n):  # type: ignore[no-untyped-def]
     """Distinct values that leave n coupons."""
     i = _first_of_four(_COUPONS, n)
@@ -142,7 +142,7 @@ def coupon_estimate(n):  # type: ignore[no-untyped-def]
     return max(estimate, n)
 
 
-@kernel
+@lean
 def _harmonic(n):  # type: ignore[no-untyped-def]
     if n < len(_HARMONIC):
         return _HARMONIC[n]
@@ -160,7 +160,7 @@ def _harmonic(n):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@lean
 def composite_estimate(lg_k, power_sum, zeros, table):  # type: ignore[no-untyped-def]
     """Estimate from the registers alone: their sum of inverse powers and how many are zero."""
     k = np.float64(np.int64(1) << lg_k)
@@ -197,21 +197,21 @@ def composite_estimate(lg_k, power_sum, zeros, table):  # type: ignore[no-untype
     return adjusted if (adjusted + linear) / 2.0 > crossover * k else linear
 
 
-@kernel
+@lean
 def estimates(store, table, estimate, seen):  # type: ignore[no-untyped-def]
     """Each sketch's estimate, and the distinct coupons or registers that it has certainly seen."""
     for g in range(len(estimate)):
-        if store.form[g] != 255:
-            seen[g] = np.float64(store.coupons[g])
+        sketch = store.sketches[g]
+        if sketch.form != 255:
+            seen[g] = np.float64(sketch.coupons)
             estimate[g] = coupon_estimate(seen[g])
             continue
-        row = store.where[g]
-        k = np.int64(1) << store.lg_k[g]
+        row = sketch.where >> store.lg_stride[0]
+        lg_k = np.int64(sketch.lg_k)
         zeros = np.int64(store.least[row, 1]) if store.least[row, 0] == 0 else np.int64(0)
-        seen[g] = np.float64(k - zeros)
+        seen[g] = np.float64((np.int64(1) << lg_k) - zeros)
         if store.least[row, 2] & 1:
-            estimate[g] = composite_estimate(
-                np.int64(store.lg_k[g]), store.sums[row, 1] + store.sums[row, 2], zeros, table
-            )
+            power_sum = store.sums[row, 1] + store.sums[row, 2]
+            estimate[g] = composite_estimate(lg_k, power_sum, zeros, table)
         else:
             estimate[g] = store.sums[row, 0]

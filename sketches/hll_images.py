@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .hll_store import DENSE, EMPTY, LEAST_KNOWN, LIST, OUT_OF_ORDER
+from .hll_store import DENSE, EMPTY, LEAST_KNOWN, LIST, OUT_OF_ORDER, row_of
 from .jit import inlined, kernel
 
 COMPACT = np.uint8(8)
@@ -53,9 +53,9 @@ def _preamble(out, at, ints, lg_k, lg_arr, flags, count, mode):  # type: ignore[
 def sizes(store, out):  # type: ignore[no-untyped-def]
     """Bytes of each sketch's HLL_8 updatable image."""
     for g in range(len(out)):
-        form = store.form[g]
+        form = store.sketches[g].form
         if form == DENSE:
-            out[g] = 40 + (np.int64(1) << store.lg_k[g])
+            out[g] = 40 + (np.int64(1) << store.sketches[g].lg_k)
         elif form <= LIST:
             out[g] = 40
         else:
@@ -65,12 +65,12 @@ def sizes(store, out):  # type: ignore[no-untyped-def]
 @kernel
 def _write_registers_head(store, g, out, at, flags, mode):  # type: ignore[no-untyped-def]
     """The 40 bytes before the registers, but for the least register, its count and the exceptions."""
-    row = store.where[g]
+    row = row_of(store, g)
     sums = store.sums[row].copy()
     if store.least[row, 2] & OUT_OF_ORDER:
         flags |= OUT_OF_ORDER_FLAG
         sums[0] = 0.0
-    _preamble(out, at, 10, store.lg_k[g], 0, flags, 0, mode)
+    _preamble(out, at, 10, store.sketches[g].lg_k, 0, flags, 0, mode)
     out[at + 8 : at + 32] = sums.view(np.uint8)
 
 
@@ -79,17 +79,18 @@ def write_images(store, offsets, out):  # type: ignore[no-untyped-def]
     """Write each sketch's HLL_8 updatable image, sketch g from offsets[g] on."""
     for g in range(len(offsets) - 1):
         at = offsets[g]
-        form = store.form[g]
+        form = store.sketches[g].form
         if form == DENSE:
-            row = store.where[g]
-            k = np.int64(1) << store.lg_k[g]
+            row = row_of(store, g)
+            k = np.int64(1) << store.sketches[g].lg_k
             _write_registers_head(store, g, out, at, np.uint8(0), np.uint8(10))
             known = store.least[row, 2] & LEAST_KNOWN
             zeros = store.least[row, 1] if known or store.least[row, 0] == 0 else 0
             out[at + 6] = store.least[row, 0] if known else 0
             _put32(out, at + 32, np.uint32(zeros))
             _put32(out, at + 36, np.uint32(0))
-            out[at + 40 : at + 40 + k] = store.registers[row, :k]
+            first = store.sketches[g].where
+            out[at + 40 : at + 40 + k] = store.registers[first : first + k]
         else:
             _write_coupons(store, g, out, at, np.uint8(8))
 
@@ -97,41 +98,41 @@ def write_images(store, offsets, out):  # type: ignore[no-untyped-def]
 @kernel
 def _write_coupons(store, g, out, at, mode):  # type: ignore[no-untyped-def]
     """A list or set as an updatable image."""
-    form = store.form[g]
-    count = store.coupons[g]
+    form = store.sketches[g].form
+    count = store.sketches[g].coupons
     if form <= LIST:
         flags = EMPTY_FLAG if form == EMPTY else np.uint8(0)
-        _preamble(out, at, 2, store.lg_k[g], LIST, flags, count, mode)
+        _preamble(out, at, 2, store.sketches[g].lg_k, LIST, flags, count, mode)
         first = at + 8
         places = np.int64(8)
     else:
-        _preamble(out, at, 3, store.lg_k[g], form, np.uint8(0), 0, mode + 1)
+        _preamble(out, at, 3, store.sketches[g].lg_k, form, np.uint8(0), 0, mode + 1)
         _put32(out, at + 8, count)
         first = at + 12
         places = np.int64(1) << form
     if form == EMPTY:
         out[first : first + 32] = 0
     else:
-        where = store.where[g]
+        where = store.sketches[g].where
         out[first : first + 4 * places] = store.words[where : where + places].view(np.uint8)
 
 
 @kernel
 def write_compact_coupons(store, g, mode):  # type: ignore[no-untyped-def]
     """A list or set as a compact image: its coupons in the order of their table."""
-    form = store.form[g]
-    count = np.int64(store.coupons[g])
+    form = store.sketches[g].form
+    count = np.int64(store.sketches[g].coupons)
     head = 8 if form <= LIST else 12
     out = np.zeros(head + 4 * count, np.uint8)
     flags = np.uint8(COMPACT | EMPTY_FLAG) if form == EMPTY else COMPACT
     if head == 8:
-        _preamble(out, 0, 2, store.lg_k[g], LIST, flags, count, mode)
+        _preamble(out, 0, 2, store.sketches[g].lg_k, LIST, flags, count, mode)
     else:
-        _preamble(out, 0, 3, store.lg_k[g], form, flags, 0, mode + 1)
+        _preamble(out, 0, 3, store.sketches[g].lg_k, form, flags, 0, mode + 1)
         _put32(out, 8, np.uint32(count))
     at = head
     if form != EMPTY:
-        for i in range(store.where[g], store.where[g] + (np.int64(1) << form)):
+        for i in range(store.sketches[g].where, store.sketches[g].where + (np.int64(1) << form)):
             if store.words[i]:
                 _put32(out, at, store.words[i])
                 at += 4
@@ -151,10 +152,11 @@ def _exception_place(table, lg, lg_k, slot):  # type: ignore[no-untyped-def]
 @kernel
 def write_hll4(store, g):  # type: ignore[no-untyped-def]
     """Registers as an HLL_4 compact image, the exceptions in the order of the reference's hash table."""
-    row = store.where[g]
-    lg_k = np.int64(store.lg_k[g])
+    row = row_of(store, g)
+    lg_k = np.int64(store.sketches[g].lg_k)
     k = np.int64(1) << lg_k
-    registers = store.registers[row, :k]
+    first = store.sketches[g].where
+    registers = store.registers[first : first + k]
     least = np.uint8(store.least[row, 0])
     lg = LG_EXCEPTIONS[lg_k]
     table = np.zeros(np.int64(1) << lg, np.uint32)

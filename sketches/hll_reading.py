@@ -13,7 +13,7 @@ import numpy as np
 from .bits import load32, load64
 from .hll_images import COMPACT, EMPTY_FLAG, EXCEPTION, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
 from .hll_store import FIRST_SET, inverse_power, place_of
-from .jit import kernel
+from .jit import lean
 
 REBUILD_FLAG = np.uint8(32)
 REASONS = {
@@ -35,7 +35,7 @@ REASONS = {
 LIST_FORM, SET_FORM, HLL_FORM = 0, 1, 2
 
 
-@kernel
+@lean
 def check_preamble(data, start, end):  # type: ignore[no-untyped-def]
     """0, or why this is no HLL image."""
     if end - start < 8:
@@ -60,7 +60,7 @@ def check_preamble(data, start, end):  # type: ignore[no-untyped-def]
     return 0
 
 
-@kernel
+@lean
 def read_coupons(data, start, end, out, spare):  # type: ignore[no-untyped-def]
     """Unpack a list or set: (status, count, lg of the table in `out`, or 0 for `count` coupons in order)."""
     compact = data[start + 5] & COMPACT
@@ -110,7 +110,7 @@ def read_coupons(data, start, end, out, spare):  # type: ignore[no-untyped-def]
     return 0, count, lg
 
 
-@kernel
+@lean
 def _unpack_hll8(data, at, out):  # type: ignore[no-untyped-def]
     highest = np.uint8(0)
     for i in range(len(out)):
@@ -119,7 +119,7 @@ def _unpack_hll8(data, at, out):  # type: ignore[no-untyped-def]
     return 9 if highest > 63 else 0
 
 
-@kernel
+@lean
 def _unpack_hll6(data, at, out):  # type: ignore[no-untyped-def]
     for i in range(len(out) // 4):
         b = at + 3 * i
@@ -133,7 +133,7 @@ def _unpack_hll6(data, at, out):  # type: ignore[no-untyped-def]
     return 0
 
 
-@kernel
+@lean
 def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
     k = len(out)
     least = data[start + 6]
@@ -169,7 +169,7 @@ def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
     return 0
 
 
-@kernel
+@lean
 def power_sums(registers):  # type: ignore[no-untyped-def]
     """Σ 2^−v over registers below 32, and over those above."""
     low = np.uint64(0)
@@ -185,9 +185,9 @@ def power_sums(registers):  # type: ignore[no-untyped-def]
     return np.float64(low) / 2147483648.0, high
 
 
-@kernel
-def read_registers(data, start, end, out, sums):  # type: ignore[no-untyped-def]
-    """Unpack and check an image in HLL form; `out` has 2^lg_k places, `sums` takes (hip, kxq0, kxq1)."""
+@lean
+def read_registers(data, start, end, out, scratch):  # type: ignore[no-untyped-def]
+    """Unpack and check an image in HLL form into `out`, 2^lg_k places, and ``scratch.sums``."""
     k = len(out)
     kind = data[start + 7] >> 2
     flags = data[start + 5]
@@ -211,10 +211,10 @@ def read_registers(data, start, end, out, sums):  # type: ignore[no-untyped-def]
         status = _unpack_hll4(data, start, end, out)
     if status:
         return status
-    bits = np.empty(3, np.uint64)
     for i in range(3):
-        bits[i] = load64(data, start + 8 + 8 * i)
-    stored = bits.view(np.float64)
+        scratch.bits[i] = load64(data, start + 8 + 8 * i)
+    stored = scratch.doubles
+    sums = scratch.sums
     low, high = power_sums(out)
     sums[0] = stored[0]
     sums[1] = low

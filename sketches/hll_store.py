@@ -20,7 +20,7 @@ import numpy as np
 from .group_numbers import grown
 from .hll_coupons import ADDRESS_MASK
 from .hll_estimate import coupon_estimate
-from .jit import inlined, kernel
+from .jit import inlined, lean
 
 EMPTY = np.uint8(0)
 LIST = np.uint8(3)
@@ -34,26 +34,31 @@ LEAST_KNOWN = np.int32(2)
 STALE = np.int32(4)
 """Registers were merged and the sums are not rebuilt yet."""
 
+SKETCH = np.dtype(
+    [("where", np.int64), ("coupons", np.uint32), ("form", np.uint8), ("lg_k", np.uint8)], align=True
+)
+"""What there is of each sketch, in 16 bytes, so that looking a group up costs one cache line.
+
+`form` is EMPTY, DENSE or the lg of the coupon table's places (3: a list), `coupons` how many are in it,
+`where` the first word of the table in `Store.words`, or the first register in `Store.registers`.
+"""
+
 _ARENA_END = 31
 
 
 class Store(NamedTuple):
     """The arrays; a kernel's one argument.
 
-    `form` is EMPTY, DENSE or the lg of the coupon table's places (3: a list), `coupons` how many are in it.
-    `where` is the first word of the table in `words`, or the row of `registers`. `free[b]` heads the chain of
-    free blocks of 2^b words (−1: none), `free[31]` is the end of the used part of `words`; `taken[0]` counts
-    used register rows. A row of `sums` is (hip, kxq0, kxq1), of `least` (least register, how many hold it,
-    flags).
+    `free[b]` heads the chain of free blocks of 2^b words (−1: none), `free[31]` is the end of the used part
+    of `words`. Row r of `sums` (hip, kxq0, kxq1) and of `least` (least register, how many hold it, flags)
+    goes with `registers` from ``r << lg_stride[0]`` on; row 0 is nobody's and stays zero, so that a sketch
+    that has only coupons can be looked up like any other. `lg_stride[1]` counts used rows.
     """
 
-    form: np.ndarray
-    lg_k: np.ndarray
-    coupons: np.ndarray
-    where: np.ndarray
+    sketches: np.ndarray
     words: np.ndarray
     free: np.ndarray
-    taken: np.ndarray
+    lg_stride: np.ndarray
     registers: np.ndarray
     sums: np.ndarray
     least: np.ndarray
@@ -63,56 +68,52 @@ def new_store(n: int, lg_k: int) -> Store:
     """`n` empty sketches."""
     free = np.full(32, -1, np.int64)
     free[_ARENA_END] = 0
+    sketches = np.zeros(n, SKETCH)
+    sketches["lg_k"] = lg_k
     return Store(
-        form=np.zeros(n, np.uint8),
-        lg_k=np.full(n, lg_k, np.uint8),
-        coupons=np.zeros(n, np.uint32),
-        where=np.zeros(n, np.int64),
+        sketches=sketches,
         words=np.zeros(8, np.uint32),
         free=free,
-        taken=np.zeros(1, np.int64),
-        registers=np.zeros((0, 1 << lg_k), np.uint8),
-        sums=np.zeros((0, 3), np.float64),
-        least=np.zeros((0, 3), np.int32),
+        lg_stride=np.array([lg_k, 1], np.int64),
+        registers=np.zeros(1 << lg_k, np.uint8),
+        sums=np.zeros((1, 3), np.float64),
+        least=np.zeros((1, 3), np.int32),
     )
 
 
-def with_groups(store: Store, n: int, lg_k: int) -> Store:
-    """The same store with room for `n` sketches."""
-    return store._replace(
-        form=grown(store.form, n),
-        lg_k=grown(store.lg_k, n, lg_k),
-        coupons=grown(store.coupons, n),
-        where=grown(store.where, n),
-    )
+def with_sketches(store: Store, n: int, lg_k: int) -> Store:
+    """The same store with `n` sketches, the new ones empty."""
+    sketches = grown(store.sketches, n)
+    sketches["lg_k"][len(store.sketches) :] = lg_k
+    return store._replace(sketches=sketches)
 
 
 def with_room(store: Store) -> Store:
     """The same store with room for any one step: two coupon tables of the largest size, one register row."""
-    k = store.registers.shape[1]
+    k = 1 << int(store.lg_stride[0])
     used = int(store.free[_ARENA_END])
     needed = used + max(64, k // 4)
     if needed > len(store.words):
         words = np.zeros(max(needed, len(store.words) * 2), np.uint32)  # pages not yet used cost no memory
         words[:used] = store.words[:used]
         store = store._replace(words=words)
-    rows = int(store.taken[0])
-    if rows == len(store.registers):
-        n = max(1, rows * 2)
-        registers = np.zeros((n, k), np.uint8)
-        registers[:rows] = store.registers
-        store = store._replace(registers=registers, sums=grown(store.sums, n), least=grown(store.least, n))
+    rows = int(store.lg_stride[1])
+    if rows == len(store.sums):
+        registers = np.zeros(2 * rows * k, np.uint8)
+        registers[: rows * k] = store.registers
+        sums, least = grown(store.sums, 2 * rows), grown(store.least, 2 * rows)
+        store = store._replace(registers=registers, sums=sums, least=least)
     return store
 
 
-@kernel
+@lean
 def has_room(store):  # type: ignore[no-untyped-def]
     """Whether any one step would find room, as `with_room` leaves it."""
-    needed = store.free[_ARENA_END] + max(64, store.registers.shape[1] // 4)
-    return needed <= len(store.words) and store.taken[0] < len(store.registers)
+    needed = store.free[_ARENA_END] + max(64, (np.int64(1) << store.lg_stride[0]) // 4)
+    return needed <= len(store.words) and store.lg_stride[1] < len(store.sums)
 
 
-@kernel
+@lean
 def _allocate(store, lg):  # type: ignore[no-untyped-def]
     """The first of 2^lg zeroed words, or −1 if the arena is full."""
     words = store.words
@@ -129,7 +130,7 @@ def _allocate(store, lg):  # type: ignore[no-untyped-def]
     return at
 
 
-@kernel
+@lean
 def _release(store, at, lg):  # type: ignore[no-untyped-def]
     """Chain a block into its free list; its first two words hold the place of the next."""
     following = np.uint64(store.free[lg])
@@ -138,14 +139,14 @@ def _release(store, at, lg):  # type: ignore[no-untyped-def]
     store.free[lg] = at
 
 
-@kernel
+@lean
 def place_of(words, at, lg, coupon):  # type: ignore[no-untyped-def]
     """Where a coupon is in the set of 2^lg places at `at`, or the one's complement of where it belongs."""
     mask = (np.int64(1) << lg) - 1
     probe = np.int64(coupon) & mask
     stride = (np.int64(coupon & ADDRESS_MASK) >> lg) | 1
     while True:  # ends: at most three quarters are used, and an odd stride visits every place
-        found = words[at + probe]
+        found = words[np.uint64(at + probe)]
         if found == 0:
             return ~probe
         if found == coupon:
@@ -153,180 +154,198 @@ def place_of(words, at, lg, coupon):  # type: ignore[no-untyped-def]
         probe = (probe + stride) & mask
 
 
+_INVERSE_POWERS = 0.5 ** np.arange(64)
+
+
 @inlined
 def inverse_power(v):  # type: ignore[no-untyped-def]
     """2^−v, exactly."""
-    return np.float64(1.0) / np.float64(np.uint64(1) << np.uint64(v))
+    return _INVERSE_POWERS[v]
 
 
-@kernel
-def count_least(registers, least):  # type: ignore[no-untyped-def]
-    """Find the least register and how many hold it."""
+@lean
+def count_least(own, least):  # type: ignore[no-untyped-def]
+    """Find the least of a sketch's registers and how many hold it."""
     lowest = np.uint8(255)
-    for v in registers:
+    for v in own:
         lowest = min(lowest, v)
     n = 0
-    for v in registers:
+    for v in own:
         n += v == lowest
     least[0] = lowest
     least[1] = n
 
 
-@kernel
-def raise_register(registers, sums, least, slot, value):  # type: ignore[no-untyped-def]
-    """Raise one of 2^lg_k registers: the HIP sum first, then the sums of inverse powers, as the reference."""
-    old = registers[slot]
+@lean
+def raise_register(registers, sums, least, lg_stride, lg_k, at, value):  # type: ignore[no-untyped-def]
+    """Raise register `at` (uint64): the HIP sum first, then the sums of inverse powers, as the reference."""
+    old = registers[at]
     if value <= old:
         return
-    registers[slot] = value
-    if least[2] & STALE:
+    registers[at] = value
+    row = at >> np.uint64(lg_stride)
+    if least[row, 2] & STALE:
         return
-    sums[0] += np.float64(len(registers)) / (sums[1] + sums[2])
+    k = np.uint64(1) << np.uint64(lg_k)
+    sums[row, 0] += np.float64(k) / (sums[row, 1] + sums[row, 2])
     if old < 32:
-        sums[1] -= inverse_power(old)
+        sums[row, 1] -= inverse_power(old)
     else:
-        sums[2] -= inverse_power(old)
+        sums[row, 2] -= inverse_power(old)
     if value < 32:
-        sums[1] += inverse_power(value)
+        sums[row, 1] += inverse_power(value)
     else:
-        sums[2] += inverse_power(value)
-    if old == least[0]:
-        least[1] -= 1
-        if least[1] == 0:
-            count_least(registers, least)
+        sums[row, 2] += inverse_power(value)
+    least[row, 1] -= np.int32(old == least[row, 0])  # no branch: it would go either way
+    if least[row, 1] == 0:
+        first = row << np.uint64(lg_stride)
+        count_least(registers[first : first + k], least[row])
 
 
-@kernel
+@lean
 def raise_coupon(store, g, coupon):  # type: ignore[no-untyped-def]
     """Count a coupon in a sketch that has registers."""
-    row = store.where[g]
-    k = np.int64(1) << store.lg_k[g]
-    slot = np.int64(coupon) & (k - 1)
-    registers = store.registers[row, :k]
-    raise_register(registers, store.sums[row], store.least[row], slot, np.uint8(coupon >> np.uint32(26)))
+    lg_k = np.uint64(store.sketches[g].lg_k)
+    at = np.uint64(store.sketches[g].where) + (np.uint64(coupon) & ((np.uint64(1) << lg_k) - np.uint64(1)))
+    value = np.uint8(coupon >> np.uint32(26))
+    raise_register(store.registers, store.sums, store.least, store.lg_stride[0], lg_k, at, value)
 
 
-@kernel
+@lean
+def row_of(store, g):  # type: ignore[no-untyped-def]
+    """The row of `sums` and `least` of a sketch that has registers."""
+    return store.sketches[g].where >> store.lg_stride[0]
+
+
+@lean
 def take_row(store, g):  # type: ignore[no-untyped-def]
-    """Give a sketch an array of registers, all zero. Room is the caller's care."""
-    row = store.taken[0]
-    store.taken[0] = row + 1
-    k = np.int64(1) << store.lg_k[g]
+    """Give a sketch an array of registers, all zero; the row. Room is the caller's care."""
+    row = store.lg_stride[1]
+    store.lg_stride[1] = row + 1
+    k = np.int64(1) << store.sketches[g].lg_k
     store.sums[row, 0] = 0.0
     store.sums[row, 1] = np.float64(k)
     store.sums[row, 2] = 0.0
     store.least[row, 0] = 0
     store.least[row, 1] = k
     store.least[row, 2] = 0
-    store.form[g] = DENSE
-    store.where[g] = row
+    store.sketches[g].form = DENSE
+    store.sketches[g].coupons = 0
+    store.sketches[g].where = row << store.lg_stride[0]
     return row
 
 
-@kernel
+@lean
 def _promote(store, g):  # type: ignore[no-untyped-def]
     """Turn a full coupon table into registers."""
-    lg = store.form[g]
-    at = store.where[g]
+    lg = np.int64(store.sketches[g].form)
+    at = store.sketches[g].where
+    n = np.float64(store.sketches[g].coupons)
     row = take_row(store, g)
     for i in range(at, at + (np.int64(1) << lg)):
         if store.words[i]:
             raise_coupon(store, g, store.words[i])
-    store.sums[row, 0] = coupon_estimate(np.float64(store.coupons[g]))
-    store.coupons[g] = 0
+    store.sums[row, 0] = coupon_estimate(n)
     _release(store, at, lg)
 
 
-@kernel
+@lean
 def _move(store, g, to, lg):  # type: ignore[no-untyped-def]
     """Rehash a coupon table into the set of 2^lg empty places at `to`."""
-    old = store.form[g]
-    at = store.where[g]
+    old = np.int64(store.sketches[g].form)
+    at = store.sketches[g].where
     for i in range(at, at + (np.int64(1) << old)):
         coupon = store.words[i]
         if coupon:
             store.words[to + ~place_of(store.words, to, lg, coupon)] = coupon
-    store.form[g] = lg
-    store.where[g] = to
+    store.sketches[g].form = lg
+    store.sketches[g].where = to
     _release(store, at, old)
 
 
-@kernel
+@lean
+def add_to_table(sketches, words, g, coupon):  # type: ignore[no-untyped-def]
+    """Count a coupon in a sketch that has a coupon table, if that needs no larger one: whether it is done.
+
+    If not, the coupon's place is free, and the second answer: taking it fills the table.
+    """
+    form = sketches[g].form
+    at = sketches[g].where
+    n = np.int64(sketches[g].coupons)
+    if form == LIST:
+        for i in range(n):
+            if words[np.uint64(at + i)] == coupon:
+                return True, n
+        place = n
+        full = n == 7
+    else:
+        place = place_of(words, at, np.int64(form), coupon)
+        if place >= 0:
+            return True, place
+        place = ~place
+        full = 4 * (n + 1) > 3 * (np.int64(1) << form)
+    if full:
+        return False, place
+    words[np.uint64(at + place)] = coupon
+    sketches[g].coupons = n + 1
+    return True, place
+
+
+@lean
 def add_coupon(store, g, coupon):  # type: ignore[no-untyped-def]
     """Count a coupon in a sketch of any form. False, and nothing done, if there is no room."""
-    lg = store.form[g]
+    lg = store.sketches[g].form
     if lg == DENSE:
         raise_coupon(store, g, coupon)
         return True
-    lg_k = store.lg_k[g]
     if lg == EMPTY:
         at = _allocate(store, np.int64(LIST))
         if at < 0:
             return False
-        store.form[g] = LIST
-        store.where[g] = at
-        place = np.int64(0)
-        full = False
-        lg = LIST
-    elif lg == LIST:
-        at = store.where[g]
-        place = np.int64(store.coupons[g])
-        for i in range(place):
-            if store.words[at + i] == coupon:
-                return True
-        full = place == 7
-    else:
-        at = store.where[g]
-        place = place_of(store.words, at, np.int64(lg), coupon)
-        if place >= 0:
-            return True
-        place = ~place
-        full = 4 * (np.int64(store.coupons[g]) + 1) > 3 * (np.int64(1) << lg)
-    if not full:
-        store.words[at + place] = coupon
-        store.coupons[g] += 1
+        store.words[at] = coupon
+        store.sketches[g].form = LIST
+        store.sketches[g].where = at
+        store.sketches[g].coupons = 1
         return True
-    if lg_k < 8 or lg == lg_k - 3:
-        if store.taken[0] == len(store.registers):
-            return False
-        store.words[at + place] = coupon
-        store.coupons[g] += 1
-        _promote(store, g)
+    done, place = add_to_table(store.sketches, store.words, g, coupon)
+    if done:
         return True
+    lg_k = store.sketches[g].lg_k
+    promoted = lg_k < 8 or lg == lg_k - 3
+    to = np.int64(0)
     larger = FIRST_SET if lg == LIST else np.uint8(lg + 1)
-    to = _allocate(store, np.int64(larger))
-    if to < 0:
-        return False
-    store.words[at + place] = coupon
-    store.coupons[g] += 1
-    _move(store, g, to, larger)
+    if promoted:
+        if store.lg_stride[1] == len(store.sums):
+            return False
+    else:
+        to = _allocate(store, np.int64(larger))
+        if to < 0:
+            return False
+    store.words[store.sketches[g].where + place] = coupon
+    store.sketches[g].coupons += 1
+    if promoted:
+        _promote(store, g)
+    else:
+        _move(store, g, to, np.int64(larger))
     return True
 
 
-@kernel
+@lean
 def clear(store, g):  # type: ignore[no-untyped-def]
-    """Empty a sketch that has coupons."""
-    if store.form[g] != EMPTY:
-        _release(store, store.where[g], store.form[g])
-    store.form[g] = EMPTY
-    store.coupons[g] = 0
+    """Empty a sketch that has coupons or nothing."""
+    if store.sketches[g].form != EMPTY:
+        _release(store, store.sketches[g].where, np.int64(store.sketches[g].form))
+    store.sketches[g].form = EMPTY
+    store.sketches[g].coupons = 0
 
 
-@kernel
+@lean
 def take_table(store, g, table, count, lg):  # type: ignore[no-untyped-def]
     """Give an empty sketch a set as it is, of 2^lg places. Room is the caller's care."""
     at = _allocate(store, lg)
     size = np.int64(1) << lg
-    store.words[at : at + size] = table[:size]
-    store.form[g] = lg
-    store.where[g] = at
-    store.coupons[g] = count
-
-
-@kernel
-def update_groups(store, groups, coupons, start):  # type: ignore[no-untyped-def]
-    """Count each coupon in its group, from number `start`; returns how far there was room."""
-    for i in range(start, len(coupons)):
-        if coupons[i] and not add_coupon(store, groups[i], coupons[i]):
-            return i
-    return len(coupons)
+    for i in range(size):
+        store.words[at + i] = table[i]
+    store.sketches[g].form = lg
+    store.sketches[g].where = at
+    store.sketches[g].coupons = count
