@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import threading
 import time as wall
 import zlib
 from collections.abc import Callable
@@ -50,6 +51,8 @@ class LogMerger:
         self._ended: list[LogState] = []
         self.mergers: dict[int, Merger] = {}
         self.progressed = wall.monotonic()
+        # Held while deltas are taken in: whoever has it sees each window either open or closed.
+        self.lock = threading.RLock()
         self._consumer = Consumer(member_config(plan.config, plan.merger_group))
         self._consumer.subscribe(
             [plan.table_topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -64,9 +67,10 @@ class LogMerger:
             last = None
             while not self.finished:
                 messages = self._consumer.consume(500, 0.1)
-                for message in messages:
-                    self._take(message)
-                self._emit(False)
+                with self.lock:
+                    for message in messages:
+                        self._take(message)
+                    self._emit(False)
                 if wall.monotonic() >= self._due:
                     self._commit()
                 if self._stopping():
@@ -85,6 +89,11 @@ class LogMerger:
     def states(self) -> list[LogState]:
         """What each partition of the log says of the whole run: all the same once all are read."""
         return [merger.state for merger in list(self.mergers.values())] or self._ended
+
+    def filling(self) -> list[pa.Table]:
+        """The windows that are still open, as they are now."""
+        with self.lock:
+            return [table for merger in list(self.mergers.values()) for table in merger.close_all()]
 
     @property
     def finished(self) -> bool:
