@@ -232,6 +232,8 @@ class EmbeddedKafka:
         if (self.folder / "log" / "meta.properties").is_file():
             return
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # Kafka's own ids never begin with a dash either: its tool would take it for an option.
+        cluster = cluster.replace("-", "A", 1) if cluster.startswith("-") else cluster
         tool = ["-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "--ignore-formatted"]
         done = subprocess.run(
             [*command[:-2], tool[0], *command[-2:], *tool[1:], "-t", cluster, "-c", str(settings)],

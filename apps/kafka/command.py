@@ -76,7 +76,7 @@ def _start(port: int | None, data: Path | None) -> None:
             broker.start()
     except (BrokerError, JarsError, JavaError) as error:
         _fail(str(error))
-    _remember(Running(broker.pid, broker.port, str(broker.folder), data is not None, time.time()))
+    remember(Running(broker.pid, broker.port, str(broker.folder), data is not None, time.time()))
     _out.print(f"Kafka {KAFKA} serves at [bold]{broker.bootstrap_servers}[/]")
 
 
@@ -142,7 +142,8 @@ def _state_file() -> Path:
     return cache_folder() / "kafka" / "running.json"
 
 
-def _remember(running: Running) -> None:
+def remember(running: Running) -> None:
+    """Make a detached broker the one that `status` shows and `stop` ends."""
     part = _state_file().with_suffix(".part")
     part.write_text(json.dumps(asdict(running)))
     part.replace(_state_file())
