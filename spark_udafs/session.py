@@ -1,0 +1,108 @@
+"""One way to a Spark session that runs this package well."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINIMUM_JAVA = 17
+"""Spark 4 needs Java 17 or newer."""
+
+_QUIET = Path(__file__).with_name("log4j2.properties")
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def session(
+    name: str = "streamgauge", master: str | None = None, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The running Spark session, or a new one that is set up for sketches.
+
+    A new one gets: Python workers of this very interpreter, so that they find this package; state in RocksDB,
+    so that open windows live outside Java's heap; Arrow batches of 65,536 rows; times in UTC; logs of errors
+    only; and on a local master as many shuffle partitions as threads, and no port on other interfaces than
+    loopback. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None leaves it to
+    ``spark-submit``, or else takes all cores here; ``"sc://host:port"`` is a Spark Connect server. `config`
+    goes over all of this, key by key.
+
+    Raises `RuntimeError` where Spark would have to start here and finds no Java, or one that is too old.
+    """
+    from pyspark.sql import SparkSession
+
+    if master is not None and master.startswith("sc://"):
+        builder = SparkSession.builder.appName(name).remote(master)  # type: ignore[attr-defined]
+        for key, value in (config or {}).items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+    running = SparkSession.getActiveSession()
+    if running is None:
+        _check_java()
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(name)  # type: ignore[attr-defined]
+    if master is None and "MASTER" not in os.environ and "PYSPARK_SUBMIT_ARGS" not in os.environ:
+        master = "local[*]"
+    if master is not None and running is None:
+        builder = builder.master(master)
+    settings = {**_settings(master), **(config or {})}
+    if running is not None:
+        settings = dict(config or {})
+    for key, value in settings.items():
+        builder = builder.config(key, str(value))
+    return builder.getOrCreate()
+
+
+def _settings(master: str | None) -> dict[str, str]:
+    settings = {
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
+    }
+    if master is not None and (threads := local_threads(master)):
+        settings["spark.sql.shuffle.partitions"] = str(threads)
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+    return settings
+
+
+def local_threads(master: str) -> int:
+    """The threads of a local master, 0 for a cluster's.
+
+    >>> local_threads("local[3]"), local_threads("local"), local_threads("yarn")
+    (3, 1, 0)
+    """
+    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
+    if match is None:
+        return 0
+    if match[1] == "*":
+        return os.cpu_count() or 1
+    return int(match[1] or 1)
+
+
+def _check_java() -> None:
+    """Spark's own message for a missing Java is a broken pipe; say it in words first."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    advice = (
+        f"Spark needs Java {MINIMUM_JAVA} or newer: install one (Debian: apt-get install "
+        f"openjdk-{MINIMUM_JAVA}-jre-headless) or set JAVA_HOME to its folder"
+    )
+    if program is None:
+        raise RuntimeError(f"no Java on PATH and no JAVA_HOME; {advice}")
+    try:
+        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RuntimeError(f"{program} doesn't run ({error}); {advice}") from None
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
+    version = 0 if match is None else int(match[2] or 0) if match[1] == "1" else int(match[1])
+    if version < MINIMUM_JAVA:
+        raise RuntimeError(f"{program} is Java {version or 'of an unknown version'}; {advice}")

@@ -1,0 +1,164 @@
+"""What tests of the Spark floor share: one stream with every aggregate, and how its tables are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from streamgauge.operators import aggregates as ask
+from streamgauge.operators.query import query
+from streamgauge.operators.stream import Stream
+from streamgauge.operators.table import END, START, aggregates_of, keys_of
+
+MINUTE = 60_000_000
+START_US = 1_700_000_040_000_000
+"""A full minute."""
+
+COLUMNS = {
+    "at": pl.Datetime("us"),
+    "user": pl.String,
+    "lang": pl.String,
+    "price": pl.Float64,
+    "item": pl.Int64,
+    "tags": pl.List(pl.String),
+}
+ASKED = {
+    "rows": ask.count(),
+    "users": ask.distinct("user"),
+    "prices": ask.quantiles("price"),
+    "items_spread": ask.quantiles("item"),
+    "tags": ask.top_k("tags"),
+    "items": ask.top_k("item", max_size=64),
+    "some": ask.sample("user", k=7),
+    "some_tags": ask.sample("tags", k=3),
+    "turnover": ask.sum("price"),
+    "units": ask.sum("item"),
+    "mean_price": ask.mean("price"),
+    "least": ask.min("price"),
+    "last_user": ask.max("user"),
+    "opening": ask.first("user"),
+    "closing": ask.last("price"),
+    "spread": ask.variance("price"),
+}
+
+
+@pytest.fixture(scope="session")
+def everything() -> Stream:
+    """A stream of frames that asks for every aggregate there is, by language and minute."""
+    return Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling("1m").agg(**ASKED)
+
+
+@pytest.fixture(scope="session")
+def frame_of() -> Callable[..., pl.DataFrame]:
+    """Rows of some minutes, in order of time: Zipf items and tags, nulls everywhere, a price far from 0."""
+
+    def make(seed: int, rows: int = 4_000, minutes: int = 3) -> pl.DataFrame:
+        random = np.random.default_rng(seed)
+        at = np.sort(random.integers(START_US, START_US + minutes * MINUTE, rows))
+        tags = [
+            None if n == 5 else [None if t == 3 else f"tag{t % 40}" for t in random.zipf(1.4, n)]
+            for n in random.integers(0, 6, rows)
+        ]
+        return pl.DataFrame(
+            {
+                "at": pl.Series(at).cast(pl.Datetime("us")),
+                "user": [None if u == 7 else f"user{u}" for u in random.integers(0, 3_000, rows)],
+                "lang": [
+                    ("de", "en", "", None)[c] for c in random.choice(4, rows, p=[0.6, 0.37, 0.02, 0.01])
+                ],
+                "price": [None if p > 1e6 + 3 else p for p in random.normal(1e6, 1.0, rows)],
+                "item": random.zipf(1.2, rows) % 5_000,
+                "tags": tags,
+            },
+            schema=COLUMNS,
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def same_tables() -> Callable[..., None]:
+    """Asserts that two tables of the same rows say the same, however they were merged.
+
+    Equal windows, keys, counts, extremes and HLL registers; sums to rounding; frequent items that agree
+    within their bounds; equal samples; quantiles of the same number of values, of ranks within their error.
+    """
+    return _same_tables
+
+
+def _same_tables(one: pa.Table, other: pa.Table) -> None:
+    assert one.schema.equals(other.schema, check_metadata=True)
+    order = [(name, "ascending") for name in (START, END, *keys_of(one.schema))]
+    one, other = one.sort_by(order), other.sort_by(order)
+    for name, _ in order:
+        assert one.column(name).to_pylist() == other.column(name).to_pylist()
+    first, second = query(one), query(other)
+    for name, asked in aggregates_of(one.schema).items():
+        raw = zip(one.column(name).to_pylist(), other.column(name).to_pylist())
+        pairs = zip(first[name].to_list(), second[name].to_list())
+        compare = _COMPARE.get(asked.name)
+        if asked.name == "distinct":
+            for a, b in raw:
+                assert np.array_equal(_registers(a), _registers(b)), name
+        elif compare is None:
+            assert first[name].to_list() == second[name].to_list(), name
+        else:
+            for a, b in pairs:
+                compare(a, b)
+
+
+def _registers(image: bytes) -> np.ndarray:
+    """The registers of an HLL_8 image, whichever state it is in (list, set or dense)."""
+    lg_k, mode = image[3], image[7] & 3
+    if mode == 2:
+        return np.frombuffer(image, np.uint8, 1 << lg_k, 40)
+    begin = 4 * image[0]
+    coupons = np.frombuffer(image[begin : begin + (len(image) - begin) // 4 * 4], np.uint32)
+    found = np.zeros(1 << lg_k, np.uint8)
+    np.maximum.at(found, coupons & ((1 << lg_k) - 1), (coupons >> 26).astype(np.uint8))
+    return found
+
+
+def _close(a: Any, b: Any) -> None:
+    assert a == b or a == pytest.approx(b, rel=1e-9)
+
+
+def _close_spread(a: Any, b: Any) -> None:
+    assert a == b or a == pytest.approx(b, rel=1e-6)
+
+
+def _spread_alike(a: Any, b: Any) -> None:
+    assert a["n"] == b["n"]
+    for left, right in zip(a["quantiles"], b["quantiles"]):
+        assert left["lower"] <= right["upper"] and right["lower"] <= left["upper"]
+
+
+def _items_alike(a: Any, b: Any) -> None:
+    left, right = ({item["item"]: item for item in items} for items in (a, b))
+    for item in left.keys() & right.keys():
+        assert left[item]["lower"] <= right[item]["upper"]
+        assert right[item]["lower"] <= left[item]["upper"]
+    # Where they don't name the same, the counts of those that only one names are within its bounds.
+    least = min((item["upper"] for item in [*a, *b]), default=0)
+    for items, only in ((left, left.keys() - right.keys()), (right, right.keys() - left.keys())):
+        assert all(items[item]["lower"] <= least for item in only)
+
+
+def _samples_alike(a: Any, b: Any) -> None:
+    assert a["n"] == b["n"]
+    assert sorted(a["values"]) == sorted(b["values"])
+
+
+_COMPARE: dict[str, Callable[[Any, Any], None]] = {
+    "quantiles": _spread_alike,
+    "top_k": _items_alike,
+    "sample": _samples_alike,
+    "sum": _close,
+    "mean": _close,
+    "variance": _close_spread,
+}
