@@ -41,8 +41,15 @@ def _stored(leaf: pa.DataType) -> dict[str, Any]:
     return {"type": widest[column_kind(leaf)] if plain else str(leaf)}
 
 
+def _number(leaf: pa.DataType) -> dict[str, Any]:
+    """For families that add values up: nothing is decided, but strings are refused."""
+    if column_kind(leaf) not in ("int64", "float64"):
+        raise TypeError(f"a column of {leaf} can't be added up; cast it to a number")
+    return {}
+
+
 def _summed(leaf: pa.DataType) -> dict[str, Any]:
-    return {"type": "double" if pa.types.is_floating(leaf) else "int64"}
+    return {**_number(leaf), "type": "double" if pa.types.is_floating(leaf) else "int64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +148,12 @@ FAMILIES: dict[str, Family] = {
         ),
         Family("count", "", "exact:CountGroups", spark_merge="sum"),
         Family("sum", "", "exact:SumGroups", of_column=_summed, spark_merge="sum"),
-        Family("mean", "", "exact:MeanGroups", spark_merge="struct_sum"),
+        Family("mean", "", "exact:MeanGroups", of_column=_number, spark_merge="struct_sum"),
         Family("min", "", "exact:MinGroups", of_column=_stored, spark_merge="min"),
         Family("max", "", "exact:MaxGroups", of_column=_stored, spark_merge="max"),
         Family("first", "", "exact:FirstGroups", inputs=("time",), of_column=_stored, spark_merge="min"),
         Family("last", "", "exact:LastGroups", inputs=("time",), of_column=_stored, spark_merge="max"),
-        Family("variance", "", "exact:VarianceGroups", spark_merge="chan"),
+        Family("variance", "", "exact:VarianceGroups", of_column=_number, spark_merge="chan"),
     )
 }
 
