@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 # name → the module that defines it; imported on first use so that `import streamgauge` stays instant.
 _EXPORTS: dict[str, str] = {
     "Aggregate": ".operators.aggregates",
+    "Bloom": ".sketches.bloom",
     "CountMin": ".sketches.count_min",
     "FrequentItems": ".sketches.frequent_items",
     "HLL": ".sketches.hll",

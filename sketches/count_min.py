@@ -18,6 +18,7 @@ from .columns import Values, as_array, as_values
 from .count_min_bytes import MAX_CELLS, MAX_DEPTH, header, parse
 from .java_random import next_ints
 from .protocol import Sketch, SketchError
+from .spark_murmur import hash_pairs
 from .weights import as_weights, total
 
 _NONE = np.empty(0, np.int64)
@@ -231,7 +232,5 @@ def accepted(values: Any) -> Values:
 def keys_of(found: Values, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What kernels take: longs with the rows' factors, or pairs of hashes without."""
     if found.kind in ("string", "binary"):
-        pairs = np.empty(len(found), np.int64)
-        kernels.hash_pairs(found.offsets, found.data, pairs)
-        return pairs, _NO_FACTORS
+        return hash_pairs(found), _NO_FACTORS
     return found.numbers.view(np.int64), factors

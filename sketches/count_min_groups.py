@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from .count_min import CountMin, accepted, keys_of, shape
 from .count_min_bytes import header, image_size, parse
 from .group_numbers import as_groups, grown
 from .java_random import next_ints
+from .lazy_tables import ROWS_AT_ONCE, LazyTables
 from .protocol import Groups, SketchError
 from .weights import as_weights
 
 _NONE = np.empty(0, np.int64)
-_ROWS_AT_ONCE = 1 << 16
-_LOGGED = 512
+_PATIENCE = 512
 """Rows after which a group gets a table of its own."""
 
 
@@ -41,25 +42,19 @@ class CountMinGroups(Groups):
         self._inverse = kernels.inverse(self._width)
         self._n = 0
         self._total = np.zeros(0, np.int64)
-        self._slot = np.full(0, -1, np.int64)
-        self._logged = np.zeros(0, np.int64)
-        self._tables = np.zeros((0, self._depth, self._width), np.int64)
-        self._used_tables = 0
-        self._log = np.empty((0, 3), np.int64)
-        self._used_log = 0
-        self._replay_at = _ROWS_AT_ONCE
+        self._lazy = LazyTables((self._depth, self._width), np.int64, 3, _PATIENCE, self._replay)
         self.resize(n)
+
+    def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray) -> int:
+        return kernels.replay(tables, slots, log, self._factors, *self._inverse)
 
     def __len__(self) -> int:
         return self._n
 
     def resize(self, n: int) -> None:
         """Grow to `n` groups."""
-        if n > len(self._slot):
-            room = max(n, 2 * self._n)
-            self._slot = grown(self._slot, room, -1)
-            self._logged = grown(self._logged, room)
-            self._total = grown(self._total, room)
+        self._lazy.resize(n)
+        self._total = grown(self._total, len(self._lazy.slots))
         self._n = max(n, self._n)
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
@@ -76,54 +71,18 @@ class CountMinGroups(Groups):
         if ((self._total[: self._n] + more) >= 2.0**62).any():
             raise OverflowError("count-min: the weights of a group add up to more than 2^62")
         keys, factors = keys_of(found, self._factors)
-        for first in range(0, len(keys), _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
+        for first in range(0, len(keys), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
             self._add(numbers[part], keys[part], heavy[part], factors)
 
     def _add(self, groups: np.ndarray, keys: np.ndarray, weights: np.ndarray, factors: np.ndarray) -> None:
         np.add.at(self._total, groups, weights if len(weights) else 1)
-        self._log = grown(self._log, max(self._used_log + len(keys), min(2 * len(self._log), 1 << 22)))
-        self._used_log = kernels.add_grouped(
-            self._tables,
-            self._slot,
-            groups,
-            keys,
-            weights,
-            factors,
-            *self._inverse,
-            self._log,
-            self._used_log,
-            self._logged,
+        lazy = self._lazy
+        lazy.make_room(len(keys))
+        rows = groups, keys, weights, factors, *self._inverse
+        lazy.logged_up_to(
+            kernels.add_grouped(lazy.tables, lazy.slots, *rows, lazy.log, lazy.lines, lazy.logged)
         )
-        if self._used_log > self._replay_at:
-            self._give_tables(np.flatnonzero(self._logged > _LOGGED))
-            self._replay_at = max(2 * self._used_log, _ROWS_AT_ONCE)
-
-    def _give_tables(self, groups: np.ndarray) -> None:
-        """Tables for these groups, filled from the log."""
-        groups = groups[self._slot[groups] < 0]
-        if not len(groups):
-            return
-        needed = self._used_tables + len(groups)
-        if needed > len(self._tables):
-            self._tables = grown(self._tables, max(needed, 2 * self._used_tables))
-        self._slot[groups] = np.arange(self._used_tables, needed)
-        self._used_tables = needed
-        self._logged[groups] = 0
-        log = self._log[: self._used_log]
-        self._used_log = kernels.replay(self._tables, self._slot, log, self._factors, *self._inverse)
-
-    def _table(self, group: int) -> np.ndarray:
-        """A copy of one group's counters."""
-        slot = self._slot[group]
-        if slot >= 0:
-            return self._tables[slot].copy()
-        table = np.zeros((1, self._depth, self._width), np.int64)
-        if self._logged[group]:
-            log = self._log[: self._used_log]
-            lines = log[log[:, 0] == group]
-            kernels.replay(table, np.zeros(group + 1, np.int64), lines, self._factors, *self._inverse)
-        return table[0]
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Add serialised sketches of the same shape and seed; nulls are skipped.
@@ -140,8 +99,10 @@ class CountMinGroups(Groups):
         numbers = found.per_value(numbers)
         mine = (self._depth, self._width, self._seed)
         data = memoryview(found.data)  # type: ignore[arg-type]
+        images = [data[a:b] for a, b in pairwise(found.offsets.tolist())]
+        self._lazy.give(numbers[[int.from_bytes(image[4:12], "big") > 0 for image in images]])
         for row, group in enumerate(numbers.tolist()):
-            image = parse(data[int(found.offsets[row]) : int(found.offsets[row + 1])])
+            image = parse(images[row])
             if (*image.table.shape, image.seed) != mine:
                 raise SketchError(
                     f"count-min: row {row} has depth, width and seed {(*image.table.shape, image.seed)}, "
@@ -150,8 +111,7 @@ class CountMinGroups(Groups):
             if int(self._total[group]) + image.total >= 1 << 62:
                 raise OverflowError("count-min: the weights of a group add up to more than 2^62")
             if image.total:
-                self._give_tables(np.array([group]))
-                self._tables[self._slot[group]] += image.table
+                self._lazy.tables[self._lazy.slots[group]] += image.table
                 self._total[group] += image.total
 
     def to_arrow(self) -> pa.Array:
@@ -161,14 +121,14 @@ class CountMinGroups(Groups):
             raise OverflowError(
                 f"count-min: {self._n} sketches of {size} bytes don't fit one Arrow column; use a larger eps"
             )
-        self._give_tables(np.flatnonzero(self._logged > 0))
+        self._lazy.give(np.flatnonzero(self._lazy.logged > 0))
         out = np.empty((self._n, size), np.uint8)
         factors = next_ints(self._seed, self._depth)
         for group in range(self._n):
             head = header(int(self._total[group]), self._depth, self._width, factors)
             out[group, : len(head)] = np.frombuffer(head, np.uint8)
-            slot = self._slot[group]
-            cells = self._tables[slot].astype(">i8").view(np.uint8).ravel() if slot >= 0 else 0
+            slot = self._lazy.slots[group]
+            cells = self._lazy.tables[slot].astype(">i8").view(np.uint8).ravel() if slot >= 0 else 0
             out[group, len(head) :] = cells
         ends = np.arange(self._n + 1, dtype=np.int32) * np.int32(size)
         return Values("binary", _NONE, ends, out.ravel(), None).to_arrow()
@@ -176,5 +136,5 @@ class CountMinGroups(Groups):
     def __getitem__(self, group: int) -> CountMin:
         group = range(self._n)[group]
         one = CountMin(self._eps, self._confidence, self._seed)
-        one._set(self._seed, int(self._total[group]), self._table(group))
+        one._set(self._seed, int(self._total[group]), self._lazy.table(group))
         return one

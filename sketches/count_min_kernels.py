@@ -7,14 +7,13 @@ Counts are added a row of the table at a time: 16 kB of counters stay in the fir
 of a block, all by one function, are vectorised. The remainder is a multiplication by the inverse of the width
 (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994).
 
-Source: Spark `CountMinSketchImpl.hash`, `getHashBuckets`, `Murmur3_x86_32.hashUnsafeBytes`.
+Source: Spark `CountMinSketchImpl.hash`, `getHashBuckets`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .bits import load32
 from .jit import BLOCK, inlined, kernel
 
 _31 = np.uint64(0x7FFFFFFF)
@@ -50,45 +49,6 @@ def pair_bucket(pair, row, width, factor, shift):  # type: ignore[no-untyped-def
     both = np.uint32(h1 + np.uint32(row) * h2)
     h = np.uint64(both if both < np.uint32(0x80000000) else np.uint32(np.uint32(0) - both))
     return np.int64(h - ((h * factor) >> shift) * width)
-
-
-@inlined
-def _mix(h, k):  # type: ignore[no-untyped-def]
-    k = np.uint32(k * np.uint32(0xCC9E2D51))
-    k = np.uint32((k << np.uint32(15)) | (k >> np.uint32(17)))
-    h ^= np.uint32(k * np.uint32(0x1B873593))
-    h = np.uint32((h << np.uint32(13)) | (h >> np.uint32(19)))
-    return np.uint32(h * np.uint32(5) + np.uint32(0xE6546B64))
-
-
-@kernel
-def _murmur32(data, begin, end, seed):  # type: ignore[no-untyped-def]
-    """Murmur3 of 32 bits as Spark has it: the bytes after the last word are mixed in one by one, signed."""
-    h = np.uint32(seed)
-    at = begin
-    while at + 4 <= end:
-        h = _mix(h, load32(data, at))
-        at += 4
-    while at < end:
-        h = _mix(h, np.uint32(np.int32(np.int8(data[at]))))
-        at += 1
-    h ^= np.uint32(end - begin)
-    h ^= h >> np.uint32(16)
-    h = np.uint32(h * np.uint32(0x85EBCA6B))
-    h ^= h >> np.uint32(13)
-    h = np.uint32(h * np.uint32(0xC2B2AE35))
-    h ^= h >> np.uint32(16)
-    return h
-
-
-@kernel
-def hash_pairs(offsets, data, out):  # type: ignore[no-untyped-def]
-    """Both hashes of every string in one int64, the first in its upper half."""
-    for i in range(len(offsets) - 1):
-        begin, end = np.int64(offsets[i]), np.int64(offsets[i + 1])
-        h1 = _murmur32(data, begin, end, np.uint32(0))
-        h2 = _murmur32(data, begin, end, h1)
-        out[i] = np.int64((np.uint64(h1) << np.uint64(32)) | np.uint64(h2))
 
 
 @kernel
