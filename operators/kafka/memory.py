@@ -104,3 +104,28 @@ def call2(typingctx, function, a, b):  # type: ignore[no-untyped-def]
 def call5(typingctx, function, a, b, c, d, e):  # type: ignore[no-untyped-def]
     """Call the C function at an address with five words."""
     return _call(5)
+
+
+@intrinsic
+def store8(typingctx, address, value):  # type: ignore[no-untyped-def]
+    """Write the lowest byte of an int64."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        byte = ir.IntType(8)
+        to = builder.inttoptr(arguments[0], byte.as_pointer())
+        builder.store(builder.trunc(arguments[1], byte), to)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), code
+
+
+@intrinsic
+def store64(typingctx, address, value):  # type: ignore[no-untyped-def]
+    """Write an int64."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        to = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store(arguments[1], to, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), code

@@ -151,7 +151,7 @@ def from_objects(
         partition,
         offset,
         timestamp,
-        np.frombuffer(joined, np.uint8),
+        np.frombuffer(bytearray(joined), np.uint8),  # writable, as what is read
         starts,
         np.fromiter((v is None for v in values), np.bool_, len(values)),
         pa.array(keys, pa.large_binary()),
