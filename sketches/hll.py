@@ -12,8 +12,7 @@ from .group_numbers import as_groups
 from .hll_coupons import CHUNK, coupon_chunks, read_only
 from .hll_dense import update_dense_coupons, update_dense_int64
 from .hll_estimate import COUPON_RSE, composite_table, estimates, relative_error
-from .hll_groups import new_scratch as new_update_scratch
-from .hll_groups import update_groups
+from .hll_groups import NO_GROUP, NO_ROOM, new_update_scratch, update_groups, update_groups_int64
 from .hll_images import sizes, write_compact_coupons, write_hll4, write_images
 from .hll_reading import REASONS
 from .hll_store import DENSE, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
@@ -21,6 +20,7 @@ from .hll_union import fold_images, new_scratch, rebuild_stale
 from .protocol import Groups, Sketch, SketchError
 
 _LARGEST_LG_K = 21
+_ROWS = 1 << 20  # group numbers of other types are made int64 so many at a time
 
 
 class HLLGroups(Groups):
@@ -56,17 +56,27 @@ class HLLGroups(Groups):
             raise TypeError(f"HLL takes no further inputs, got {', '.join(inputs)}")
         values = as_values(values)
         numbers = values.per_value(np.asarray(groups))
-        for start, coupons in coupon_chunks(values):
-            self.update_coupons(as_groups(numbers[start : start + CHUNK], len(coupons), self._n), coupons)
-        if len(numbers) != len(values):
+        if len(numbers) != len(values) or numbers.dtype.kind not in "iu":
             as_groups(numbers, len(values), self._n)
+        if values.kind == "int64":
+            for start in range(0, len(values), _ROWS):
+                rows = slice(start, start + _ROWS)
+                self._update(update_groups_int64, numbers[rows], read_only(values.numbers[rows]))
+        else:
+            for start, coupons in coupon_chunks(values):
+                self._update(update_groups, numbers[start : start + CHUNK], coupons)
 
-    def update_coupons(self, groups: np.ndarray, coupons: np.ndarray) -> None:
-        """Count coupons (uint32, see `hll_coupons`) in their groups (int64, checked)."""
-        done = 0
+    def _update(self, update: Any, groups: np.ndarray, values: np.ndarray) -> None:
+        """Run one of the two kernels over a chunk, making room as it asks for it."""
+        numbers = read_only(np.ascontiguousarray(groups, np.int64))
         scratch = new_update_scratch()
-        while (done := update_groups(self._store, groups, coupons, done, scratch)) < len(coupons):
-            self._store = with_room(self._store)
+        done, stopped = 0, NO_ROOM
+        while stopped:
+            done, stopped = update(self._store, self._n, numbers, values, done, scratch)
+            if stopped == NO_GROUP:
+                as_groups(groups, len(values), self._n)
+            if stopped:
+                self._store = with_room(self._store)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold serialised sketches in: `column[i]` into group `groups[i]`, nulls skipped.
@@ -191,7 +201,7 @@ class HLL(Sketch):
         for start, coupons in coupon_chunks(values):
             store = self._one._store
             if store.sketches["form"][0] != DENSE:
-                self._one.update_coupons(np.zeros(len(coupons), np.int64), coupons)
+                self._one._update(update_groups, np.zeros(len(coupons), np.int64), coupons)
                 continue
             place = (*store[4:], int(store.lg_stride[0]), self.lg_k, int(store.sketches["where"][0]))
             if values.kind == "int64":

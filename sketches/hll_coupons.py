@@ -16,7 +16,7 @@ import numpy as np
 from .bits import clz64
 from .columns import Values
 from .hash import SEED, canonical_bits, finish_hash, first_word, hash_bytes
-from .jit import BLOCK, inlined, kernel
+from .jit import BLOCK, inlined, kernel, lean
 
 ADDRESS_BITS = 26
 ADDRESS_MASK = np.uint32((1 << ADDRESS_BITS) - 1)
@@ -39,7 +39,7 @@ def coupons_of_hashes(h1, h2, out):  # type: ignore[no-untyped-def]
         out[i] = coupon(h1[i], h2[i])
 
 
-@kernel
+@lean
 def coupons_of_int64(values, out):  # type: ignore[no-untyped-def]
     """The coupon of every int64."""
     for i in range(len(out)):

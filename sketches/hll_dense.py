@@ -13,7 +13,7 @@ import numpy as np
 from .bits import clz64
 from .hash import SEED, finish_hash, first_word
 from .hll_coupons import ADDRESS_BITS
-from .hll_store import raise_register
+from .hll_store import count_least, raise_register
 from .jit import kernel
 
 _BLOCK = 128
@@ -40,7 +40,8 @@ def update_dense_int64(registers, sums, least, lg_stride, lg_k, where, values): 
     places = np.empty(_BLOCK, np.int64)
     first = np.uint64(where)
     row = first >> np.uint64(lg_stride)
-    mask = (np.uint64(1) << np.uint64(lg_k)) - np.uint64(1)
+    k = np.uint64(1) << np.uint64(lg_k)
+    mask = k - np.uint64(1)
     for start in range(0, len(values), _BLOCK):
         block = values[start : start + _BLOCK]
         limit = _ALL_ONES >> np.uint64(least[row, 0])
@@ -54,8 +55,8 @@ def update_dense_int64(registers, sums, least, lg_stride, lg_k, where, values): 
             i = places[j]
             value = np.uint8(min(clz64(h2[i]), np.uint64(62)) + np.uint64(1))
             at = first + (h1[i] & mask)
-            if registers[at] < value:
-                raise_register(registers, sums, least, lg_stride, lg_k, at, value)
+            if registers[at] < value and raise_register(registers, sums, least, row, at, value):
+                count_least(registers[first : first + k], least[row])
 
 
 @kernel
@@ -64,7 +65,8 @@ def update_dense_coupons(registers, sums, least, lg_stride, lg_k, where, coupons
     places = np.empty(_BLOCK, np.int64)
     first = np.uint64(where)
     row = first >> np.uint64(lg_stride)
-    mask = (np.uint64(1) << np.uint64(lg_k)) - np.uint64(1)
+    k = np.uint64(1) << np.uint64(lg_k)
+    mask = k - np.uint64(1)
     for start in range(0, len(coupons), _BLOCK):
         block = coupons[start : start + _BLOCK]
         limit = np.uint32(least[row, 0] + 1) << np.uint32(ADDRESS_BITS)
@@ -81,5 +83,5 @@ def update_dense_coupons(registers, sums, least, lg_stride, lg_k, where, coupons
             coupon = block[places[j]]
             value = np.uint8(coupon >> np.uint32(ADDRESS_BITS))
             at = first + (np.uint64(coupon) & mask)
-            if registers[at] < value:
-                raise_register(registers, sums, least, lg_stride, lg_k, at, value)
+            if registers[at] < value and raise_register(registers, sums, least, row, at, value):
+                count_least(registers[first : first + k], least[row])

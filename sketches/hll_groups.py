@@ -8,27 +8,37 @@ are fetched ahead of the loop that changes them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .bits import prefetch
-from .hll_store import DENSE, EMPTY, add_coupon, add_to_table, raise_register
+from .hll_coupons import coupons_of_int64
+from .hll_store import DENSE, EMPTY, add_coupon, add_to_table, count_least, raise_register
 from .jit import lean
 
-BLOCK = 1024
-"""Rows looked up together; their registers' cache lines should not push each other out."""
+BLOCK = 512
+"""Rows looked up together; all that is known of them fits the first-level cache."""
 
 
 @lean
-def _look_up(store, groups, coupons, places, found):  # type: ignore[no-untyped-def]
-    """Where each row's register is and what it holds; of a coupon table, nobody's register, which is zero."""
+def _look_up(store, n, groups, coupons, places, found):  # type: ignore[no-untyped-def]
+    """Where each row's register is and what it holds; of a coupon table, nobody's register, which is zero.
+
+    False if a group number is not one of `n`; nothing was read outside then.
+    """
     sketches = store.sketches
+    outside = False
     for i in range(len(groups)):
-        sketch = sketches[np.uint64(groups[i])]
-        where = np.uint64(sketch.where)
+        g = np.uint64(groups[i])
+        inside = g < np.uint64(n)
+        outside |= not inside
+        sketch = sketches[g if inside else np.uint64(0)]
         mask = (np.uint64(1) << np.uint64(sketch.lg_k)) - np.uint64(1)
-        at = (where if sketch.form == DENSE else np.uint64(0)) + (np.uint64(coupons[i]) & mask)
-        places[i] = at
-        found[i] = store.registers[at]
+        first = np.uint64(sketch.where) if sketch.form == DENSE else np.uint64(0)
+        places[i] = first + (np.uint64(coupons[i]) & mask)
+        found[i] = store.registers[places[i]]
+    return not outside
 
 
 @lean
@@ -66,15 +76,19 @@ def _count(store, groups, coupons, candidates, places):  # type: ignore[no-untyp
     """Count the candidates, in order; the number of the first that found no room, or −1."""
     sketches, words = store.sketches, store.words
     registers, sums, least = store.registers, store.sums, store.least
-    lg_stride = store.lg_stride[0]
-    k = np.uint64(1) << np.uint64(lg_stride)
+    lg_stride = np.uint64(store.lg_stride[0])
+    stride = np.uint64(1) << lg_stride
     for j in range(len(candidates)):
         i = np.uint64(candidates[j])
-        g = np.uint64(groups[i])
-        if places[i] >= k:
+        at = places[i]
+        if at >= stride:
             value = np.uint8(coupons[i] >> np.uint32(26))
-            raise_register(registers, sums, least, lg_stride, sketches[g].lg_k, places[i], value)
+            row = at >> lg_stride
+            if value > registers[at] and raise_register(registers, sums, least, row, at, value):
+                first = row << lg_stride
+                count_least(registers[first : first + np.uint64(sums[row, 3])], least[row])
             continue
+        g = np.uint64(groups[i])
         form = sketches[g].form
         if form != EMPTY and form != DENSE:
             done, _ = add_to_table(sketches, words, g, coupons[i])
@@ -85,24 +99,70 @@ def _count(store, groups, coupons, candidates, places):  # type: ignore[no-untyp
     return np.int64(-1)
 
 
+NO_ROOM = -2
+NO_GROUP = -3
+
+
 @lean
-def update_groups(store, groups, coupons, start, scratch):  # type: ignore[no-untyped-def]
-    """Count each coupon in its group, from number `start`; returns how far there was room."""
-    places, found, candidates = scratch
-    for first in range(start, len(coupons), len(places)):
-        block = coupons[first : first + len(places)]
-        mine = groups[first : first + len(places)]
-        at, flags = places[: len(block)], found[: len(block)]
-        _look_up(store, mine, block, at, flags)
-        _may_change(block, flags)
-        n = _gather(flags, candidates)
-        _fetch_tables(store, mine, block, candidates[:n], at)
-        stopped = _count(store, mine, block, candidates[:n], at)
+def _update_block(store, n, groups, coupons, scratch):  # type: ignore[no-untyped-def]
+    """Count a block: −1 if all is well, NO_GROUP with nothing counted, or the first row without room."""
+    at = scratch.places[: len(coupons)]
+    flags = scratch.found[: len(coupons)]
+    if not _look_up(store, n, groups, coupons, at, flags):
+        return np.int64(NO_GROUP)
+    _may_change(coupons, flags)
+    candidates = scratch.candidates[: _gather(flags, scratch.candidates)]
+    if store.lg_stride[1] <= n:  # some have no registers yet
+        _fetch_tables(store, groups, coupons, candidates, at)
+    return _count(store, groups, coupons, candidates, at)
+
+
+@lean
+def update_groups(store, n, groups, coupons, start, scratch):  # type: ignore[no-untyped-def]
+    """Count each coupon in its group, of which there are `n`, from number `start` on.
+
+    Returns (how far it came, why it stopped): 0 at the end, NO_ROOM, or NO_GROUP for a block that holds a
+    number that is none; what is before is counted.
+    """
+    for first in range(start, len(coupons), BLOCK):
+        block = coupons[first : first + BLOCK]
+        stopped = _update_block(store, n, groups[first : first + BLOCK], block, scratch)
+        if stopped == NO_GROUP:
+            return first, NO_GROUP
         if stopped >= 0:
-            return first + stopped
-    return len(coupons)
+            return first + stopped, NO_ROOM
+    return len(coupons), 0
 
 
-def new_scratch() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What `update_groups` works in."""
-    return np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.int64)
+@lean
+def update_groups_int64(store, n, groups, values, start, scratch):  # type: ignore[no-untyped-def]
+    """`update_groups` of int64 values, hashed on the way: a block never leaves the first-level cache."""
+    for first in range(start, len(values), BLOCK):
+        block = values[first : first + BLOCK]
+        coupons = scratch.coupons[: len(block)]
+        coupons_of_int64(block, coupons)
+        stopped = _update_block(store, n, groups[first : first + BLOCK], coupons, scratch)
+        if stopped == NO_GROUP:
+            return first, NO_GROUP
+        if stopped >= 0:
+            return first + stopped, NO_ROOM
+    return len(values), 0
+
+
+class UpdateScratch(NamedTuple):
+    """What a block's rows are worked out in."""
+
+    coupons: np.ndarray
+    places: np.ndarray
+    found: np.ndarray
+    candidates: np.ndarray
+
+
+def new_update_scratch() -> UpdateScratch:
+    """Scratch for one call."""
+    return UpdateScratch(
+        np.empty(BLOCK, np.uint32),
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK, np.uint8),
+        np.empty(BLOCK, np.int64),
+    )

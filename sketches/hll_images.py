@@ -66,7 +66,7 @@ def sizes(store, out):  # type: ignore[no-untyped-def]
 def _write_registers_head(store, g, out, at, flags, mode):  # type: ignore[no-untyped-def]
     """The 40 bytes before the registers, but for the least register, its count and the exceptions."""
     row = row_of(store, g)
-    sums = store.sums[row].copy()
+    sums = store.sums[row, :3].copy()
     if store.least[row, 2] & OUT_OF_ORDER:
         flags |= OUT_OF_ORDER_FLAG
         sums[0] = 0.0

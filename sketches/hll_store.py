@@ -50,9 +50,10 @@ class Store(NamedTuple):
     """The arrays; a kernel's one argument.
 
     `free[b]` heads the chain of free blocks of 2^b words (−1: none), `free[31]` is the end of the used part
-    of `words`. Row r of `sums` (hip, kxq0, kxq1) and of `least` (least register, how many hold it, flags)
-    goes with `registers` from ``r << lg_stride[0]`` on; row 0 is nobody's and stays zero, so that a sketch
-    that has only coupons can be looked up like any other. `lg_stride[1]` counts used rows.
+    of `words`. Row r of `sums` (hip, kxq0, kxq1, number of registers) and of `least` (least register, how
+    many hold it, flags) goes with `registers` from ``r << lg_stride[0]`` on; row 0 is nobody's and stays
+    zero, so that a sketch that has only coupons can be looked up like any other. `lg_stride[1]` counts used
+    rows.
     """
 
     sketches: np.ndarray
@@ -76,8 +77,8 @@ def new_store(n: int, lg_k: int) -> Store:
         free=free,
         lg_stride=np.array([lg_k, 1], np.int64),
         registers=np.zeros(1 << lg_k, np.uint8),
-        sums=np.zeros((1, 3), np.float64),
-        least=np.zeros((1, 3), np.int32),
+        sums=np.zeros((1, 4), np.float64),
+        least=np.zeros((1, 4), np.int32),
     )
 
 
@@ -176,18 +177,16 @@ def count_least(own, least):  # type: ignore[no-untyped-def]
     least[1] = n
 
 
-@lean
-def raise_register(registers, sums, least, lg_stride, lg_k, at, value):  # type: ignore[no-untyped-def]
-    """Raise register `at` (uint64): the HIP sum first, then the sums of inverse powers, as the reference."""
+@inlined
+def raise_register(registers, sums, least, row, at, value):  # type: ignore[no-untyped-def]
+    """Raise register `at` of a row: first the HIP sum, then those of inverse powers, as the reference.
+
+    `row` and `at` are uint64, as signed indices would be checked for being negative. The caller has seen that
+    `value` is higher, and calls `count_least` if this says that the last of the least registers is gone.
+    """
     old = registers[at]
-    if value <= old:
-        return
     registers[at] = value
-    row = at >> np.uint64(lg_stride)
-    if least[row, 2] & STALE:
-        return
-    k = np.uint64(1) << np.uint64(lg_k)
-    sums[row, 0] += np.float64(k) / (sums[row, 1] + sums[row, 2])
+    sums[row, 0] += sums[row, 3] / (sums[row, 1] + sums[row, 2])
     if old < 32:
         sums[row, 1] -= inverse_power(old)
     else:
@@ -197,18 +196,23 @@ def raise_register(registers, sums, least, lg_stride, lg_k, at, value):  # type:
     else:
         sums[row, 2] += inverse_power(value)
     least[row, 1] -= np.int32(old == least[row, 0])  # no branch: it would go either way
-    if least[row, 1] == 0:
-        first = row << np.uint64(lg_stride)
-        count_least(registers[first : first + k], least[row])
+    return least[row, 1] == 0
 
 
 @lean
 def raise_coupon(store, g, coupon):  # type: ignore[no-untyped-def]
     """Count a coupon in a sketch that has registers."""
-    lg_k = np.uint64(store.sketches[g].lg_k)
-    at = np.uint64(store.sketches[g].where) + (np.uint64(coupon) & ((np.uint64(1) << lg_k) - np.uint64(1)))
+    k = np.uint64(1) << np.uint64(store.sketches[g].lg_k)
+    first = np.uint64(store.sketches[g].where)
+    at = first + (np.uint64(coupon) & (k - np.uint64(1)))
+    row = first >> np.uint64(store.lg_stride[0])
     value = np.uint8(coupon >> np.uint32(26))
-    raise_register(store.registers, store.sums, store.least, store.lg_stride[0], lg_k, at, value)
+    if value <= store.registers[at]:
+        return
+    if store.least[row, 2] & STALE:
+        store.registers[at] = value
+    elif raise_register(store.registers, store.sums, store.least, row, at, value):
+        count_least(store.registers[first : first + k], store.least[row])
 
 
 @lean
@@ -226,6 +230,7 @@ def take_row(store, g):  # type: ignore[no-untyped-def]
     store.sums[row, 0] = 0.0
     store.sums[row, 1] = np.float64(k)
     store.sums[row, 2] = 0.0
+    store.sums[row, 3] = np.float64(k)
     store.least[row, 0] = 0
     store.least[row, 1] = k
     store.least[row, 2] = 0

@@ -89,6 +89,7 @@ def _lower_lg_k(store, g, lg_k, spare):  # type: ignore[no-untyped-def]
         low, high = power_sums(own[:k])
         store.sums[row, 1] = low
         store.sums[row, 2] = high
+        store.sums[row, 3] = np.float64(k)
         store.least[row, 2] &= ~LEAST_KNOWN
         count_least(own[:k], store.least[row])
         store.sketches[g].lg_k = lg_k

@@ -29,7 +29,8 @@ def lean(function: F) -> F:
     Without reference counts, which otherwise cost two atomic operations wherever an array is passed on or
     sliced: what a loop over groups spends its time on.
     """
-    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)(function)
+    without_counts: Any = {"_nrt": False}
+    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy", **without_counts)(function)
     return compiled
 
 
