@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from . import json_rows as rows_of
+from . import json_cells as cells
 from .decode import Decoded
 from .json_columns import Columns
 from .json_schema import Layout, Node, compile_schema
@@ -90,15 +90,15 @@ class Json:
         return Decoded(frame, None if len(rows) == len(messages) else rows, refused, reasons)
 
     def _reason(self, messages: Messages, message: int, why: int, place: int, node: int) -> str:
-        if why == rows_of.TOMBSTONE:
+        if why == cells.TOMBSTONE:
             return "no value (a tombstone)"
-        if why == rows_of.EMPTY:
+        if why == cells.EMPTY:
             return "an empty value"
-        if why == rows_of.NOT_JSON:
+        if why == cells.NOT_JSON:
             return f"no JSON: byte {place}"
-        if why == rows_of.NO_OBJECT:
+        if why == cells.NO_OBJECT:
             return "no JSON object"
-        if why == rows_of.NOT_UNICODE:
+        if why == cells.NOT_UNICODE:
             return f"text that is no Unicode: byte {place}"
         found = self._layout.nodes[node]
         value = (messages.value_at(message) or b"")[place : place + 60].decode(errors="replace")
@@ -110,9 +110,9 @@ def _misfit(node: Node, path: str, value: str, why: int) -> str:
         return f'"{path}" holds what is no {node.dtype.inner}'  # type: ignore[attr-defined]
     number = re.match(r"-?[0-9.eE+-]+", value)
     shown = number[0][:40] if number else _SORTS.get(value[:1], "something else")
-    if why == rows_of.OUT_OF_RANGE:
+    if why == cells.OUT_OF_RANGE:
         return f'"{path}" is {shown}, out of the range of {node.dtype}'
-    if why == rows_of.FRACTION:
+    if why == cells.FRACTION:
         return f'"{path}" is {shown}, not a whole number ({node.dtype})'
     kind = "an object" if isinstance(node.dtype, pl.Struct) else str(node.dtype)
     return f'"{path}" is {shown}, not {kind}'

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from .json_rows import ABSENT, BASE, LATER, LIMIT, OPEN, STACK, STATE_WORDS, TEXT, TEXT_TOP, parse
+from .json_cells import ABSENT, BASE, LATER, LIMIT, OPEN, STACK, STATE_WORDS, TEXT, TEXT_TOP
+from .json_rows import parse
 from .json_schema import (
     BOOL,
     DOUBLE,
@@ -145,7 +146,7 @@ class Columns:
     def _read_late(self, node: Node, numbers: np.ndarray, present: np.ndarray, rows: np.ndarray) -> None:
         """Doubles of so many digits, or so large, that rounding them takes care: Python reads these."""
         late = np.flatnonzero(present == LATER)
-        text = memoryview(self._lines)
+        text = memoryview(self._lines)  # type: ignore[arg-type]
         for i, at in zip(late.tolist(), numbers[late].tolist()):
             found = _NUMBER.match(text, at)
             value = float(found[0]) if found else float("nan")

@@ -1,9 +1,5 @@
 """The kernel that makes columns of JSON objects, a row an object, each judged by itself.
 
-Strings become Arrow's string views (16 bytes: a length, then the string itself up to 12 bytes, or its first
-four, a buffer's number and an offset): views point into the messages as they were read, so that a string is
-neither copied nor made an object; strings with escapes are written out to a second buffer.
-
 Functions here take addresses, not arrays: an array that is passed on costs its reference count each time.
 """
 
@@ -12,60 +8,57 @@ from __future__ import annotations
 import numpy as np
 
 from ...sketches.jit import kernel
+from .json_cells import (
+    ABSENT,
+    BASE,
+    EMPTY,
+    GOOD,
+    LIMIT,
+    NO_OBJECT,
+    NOT_JSON,
+    NOT_UNICODE,
+    OPEN,
+    OTHER_TYPE,
+    STACK,
+    TEXT_TOP,
+    THERE,
+    TOMBSTONE,
+    clear,
+    get,
+    place,
+    put_list,
+    put_number,
+    put_text,
+    refuse,
+)
 from .json_schema import (
-    BOOL,
     CHILDREN,
     COUNT,
-    DOUBLE,
-    ENDS,
-    HIGH,
     IS_LIST,
     KIND,
     LAST,
-    LOW,
     NAME,
     NAME_LENGTH,
-    POOL,
-    POOL_PRESENT,
     PRESENT,
     RAW,
     SAVED_TOP,
-    STARTS,
-    STRING,
     STRUCT,
     TOP,
-    UINT,
     VALUES,
     WORD,
-    WORDS,
 )
 from .json_text import (
-    BROKEN,
     ESCAPED,
     LONE_SURROGATE,
     NOT_ASCII,
-    as_double,
     member,
     not_utf8,
-    number,
     skip_space,
     skip_value,
-    string_end,
     unescape,
     word_end,
 )
-from .memory import bits_of, load8, load64, load_word, store8, store64
-
-GOOD, TOMBSTONE, EMPTY, NOT_JSON, NO_OBJECT, NOT_UNICODE, OTHER_TYPE, OUT_OF_RANGE, FRACTION = range(9)
-"""Why a message is no row."""
-
-ABSENT, THERE, LATER = 0, 1, 2
-"""A cell: null, there, or a double that the caller is to read from the text whose place is in the cell."""
-
-BASE, LIMIT, TEXT, TEXT_TOP, STACK, OPEN = range(6)
-"""The words of a call's state: where the lines begin and end, the buffer of strings that had escapes and the
-address up to which it is full, and scratch for `skip_value` and for the open objects (a word each)."""
-STATE_WORDS = 6
+from .memory import load8, load64, load_word, store8, store64
 
 
 @kernel
@@ -87,7 +80,7 @@ def parse(starts, is_null, nodes, table, state, row, refused):  # type: ignore[n
             why, where, node = EMPTY, at, 0
         else:
             for n in range(nodes):
-                store64(_word(table, n, SAVED_TOP), _get(table, n, TOP))
+                store64(place(table, n, SAVED_TOP), get(table, n, TOP))
             why, where, node = _row(at, end, good, table, state)
         if why == GOOD:
             row[good] = i
@@ -99,20 +92,10 @@ def parse(starts, is_null, nodes, table, state, row, refused):  # type: ignore[n
         refused[bad, 3] = node
         bad += 1
         if why > EMPTY:
-            _clear(table, 0, nodes - 1, good)
+            clear(table, 0, nodes - 1, good)
             for n in range(nodes):
-                store64(_word(table, n, TOP), _get(table, n, SAVED_TOP))
+                store64(place(table, n, TOP), get(table, n, SAVED_TOP))
     return good, bad
-
-
-@kernel
-def _word(table, node, word):  # type: ignore[no-untyped-def]
-    return table + 8 * (node * WORDS + word)
-
-
-@kernel
-def _get(table, node, word):  # type: ignore[no-untyped-def]
-    return load64(table + 8 * (node * WORDS + word))
 
 
 @kernel
@@ -144,9 +127,9 @@ def _row(at, end, row, table, state):  # type: ignore[no-untyped-def]
             if at < 0 or at >= end:
                 return NOT_JSON, min(abs(at), end), 0
             node, guess = _child(table, state, here, guess, name, name_end, inside)
-            if node >= 0 and _get(table, node, KIND) == STRUCT and load8(at) == 123:
-                _clear(table, node, _get(table, node, LAST), row)
-                store8(_get(table, node, PRESENT) + row, THERE)
+            if node >= 0 and get(table, node, KIND) == STRUCT and load8(at) == 123:
+                clear(table, node, get(table, node, LAST), row)
+                store8(get(table, node, PRESENT) + row, THERE)
                 store64(open_objects + 8 * depth, here)
                 depth += 1
                 here = node
@@ -195,8 +178,8 @@ def _row(at, end, row, table, state):  # type: ignore[no-untyped-def]
 @kernel
 def _child(table, state, parent, guess, name, name_end, holds):  # type: ignore[no-untyped-def]
     """The field of an object by its name, or −1; and a guess at the next one's place: fields keep order."""
-    count = _get(table, parent, COUNT)
-    children = _get(table, parent, CHILDREN)
+    count = get(table, parent, COUNT)
+    children = get(table, parent, CHILDREN)
     length = name_end - name
     limit = load64(state + 8 * LIMIT)
     if holds & ESCAPED:
@@ -218,9 +201,9 @@ def _child(table, state, parent, guess, name, name_end, holds):  # type: ignore[
         if place >= count:
             place -= count
         node = load64(children + 8 * place)
-        if _get(table, node, NAME_LENGTH) != length or np.uint64(_get(table, node, WORD)) != word:
+        if get(table, node, NAME_LENGTH) != length or np.uint64(get(table, node, WORD)) != word:
             continue
-        other = _get(table, node, NAME)
+        other = get(table, node, NAME)
         same = True
         for i in range(8, length):
             if load8(other + i) != load8(name + i):
@@ -234,180 +217,26 @@ def _child(table, state, parent, guess, name, name_end, holds):  # type: ignore[
 @kernel
 def _field(at, end, row, node, table, state):  # type: ignore[no-untyped-def]
     """A scalar or list into its column: (GOOD or why not, the address after it, what its strings hold)."""
-    present = _get(table, node, PRESENT) + row
+    present = get(table, node, PRESENT) + row
     if load8(present) != ABSENT:
         # A name that comes twice: the last one counts, as it does in most languages.
-        _clear(table, node, _get(table, node, LAST), row)
+        clear(table, node, get(table, node, LAST), row)
     if load8(at) == 110:
         after = word_end(at)
         return (GOOD if after > 0 else NOT_JSON), after, 0
-    kind = _get(table, node, KIND)
+    kind = get(table, node, KIND)
     if kind == STRUCT:
-        return _refuse(OTHER_TYPE, at, end, state)
-    if _get(table, node, IS_LIST):
-        return _list(at, end, row, node, table, state)
+        return refuse(OTHER_TYPE, at, end, state)
+    if get(table, node, IS_LIST):
+        return put_list(at, end, row, node, table, state)
     if kind <= RAW:
-        why, after, holds = _text(at, end, kind, _get(table, node, VALUES) + 16 * row, state)
+        why, after, holds = put_text(at, end, kind, get(table, node, VALUES) + 16 * row, state)
         if why == GOOD:
             store8(present, THERE)
         return why, after, holds
-    why, after, cell, value = _number(at, kind, node, table, state)
+    why, after, cell, value = put_number(at, kind, node, table, state)
     if why != GOOD:
-        return _refuse(why, at, end, state)
-    store64(_get(table, node, VALUES) + 8 * row, value)
+        return refuse(why, at, end, state)
+    store64(get(table, node, VALUES) + 8 * row, value)
     store8(present, cell)
     return GOOD, after, 0
-
-
-@kernel
-def _list(at, end, row, node, table, state):  # type: ignore[no-untyped-def]
-    """A list's elements onto the pool of its column."""
-    if load8(at) != 91:
-        return _refuse(OTHER_TYPE, at, end, state)
-    kind = _get(table, node, KIND)
-    pool = _get(table, node, POOL)
-    pool_present = _get(table, node, POOL_PRESENT)
-    top = _get(table, node, TOP)
-    store64(_get(table, node, STARTS) + 8 * row, top)
-    holds = 0
-    at = skip_space(at + 1, end)
-    more = at >= end or load8(at) != 93
-    while more:
-        at = skip_space(at, end)
-        if at >= end:
-            return NOT_JSON, end, holds
-        cell = THERE
-        if load8(at) == 110:
-            after = word_end(at)
-            cell = ABSENT
-            store64(pool + 16 * top, 0)
-            store64(pool + 16 * top + 8, 0)
-            if after < 0:
-                return NOT_JSON, after, holds
-        elif kind <= RAW:
-            why, after, inside = _text(at, end, kind, pool + 16 * top, state)
-            holds |= inside
-            if why != GOOD:
-                return why, after, holds
-        else:
-            why, after, cell, value = _number(at, kind, node, table, state)
-            if why != GOOD:
-                return _refuse(why, at, end, state)
-            store64(pool + 16 * top, value)
-        store8(pool_present + top, cell)
-        top += 1
-        at = skip_space(after, end)
-        more = at < end and load8(at) == 44
-        if more:
-            at += 1
-    if at >= end or load8(at) != 93:
-        return NOT_JSON, at, holds
-    store64(_word(table, node, TOP), top)
-    store64(_get(table, node, ENDS) + 8 * row, top)
-    store8(_get(table, node, PRESENT) + row, THERE)
-    return GOOD, at + 1, holds
-
-
-@kernel
-def _text(at, end, kind, view, state):  # type: ignore[no-untyped-def]
-    """A string, or any value's JSON text, as a view at the address `view`."""
-    base = load64(state + 8 * BASE)
-    limit = load64(state + 8 * LIMIT)
-    if kind == RAW:
-        after, holds = skip_value(at, end, limit, load64(state + 8 * STACK))
-        if after < 0:
-            return NOT_JSON, after, holds
-        _point(view, base, at, after, 0)
-        return GOOD, after, holds
-    if load8(at) != 34:
-        return _refuse(OTHER_TYPE, at, end, state)
-    closing, holds = string_end(at + 1, limit)
-    if closing < 0:
-        return NOT_JSON, closing, holds
-    if holds & ESCAPED:
-        text = load64(state + 8 * TEXT)
-        top = load64(state + 8 * TEXT_TOP)
-        to = unescape(at + 1, closing, top)
-        _point(view, text, top, to, 1)
-        store64(state + 8 * TEXT_TOP, to)
-    else:
-        _point(view, base, at + 1, closing, 0)
-    return GOOD, closing + 1, holds
-
-
-@kernel
-def _point(view, base, at, end, buffer):  # type: ignore[no-untyped-def]
-    """Arrow's view of the bytes from `at` to `end` of the buffer that begins at `base`."""
-    length = end - at
-    low = np.int64(0)
-    high = np.int64(0)
-    for i in range(min(length, 4)):
-        low |= np.int64(load8(at + i)) << (8 * i)
-    if length <= 12:
-        for i in range(4, length):
-            high |= np.int64(load8(at + i)) << (8 * (i - 4))
-    else:
-        high = buffer | (at - base) << 32
-    store64(view, length | low << 32)
-    store64(view + 8, high)
-
-
-@kernel
-def _number(at, kind, node, table, state):  # type: ignore[no-untyped-def]
-    """A number or Boolean: (GOOD or why not, the address after it, the cell's state, its 64 bits)."""
-    c = load8(at)
-    if kind == BOOL:
-        if c != 116 and c != 102:
-            return OTHER_TYPE, at, ABSENT, np.int64(0)
-        after = word_end(at)
-        return (GOOD if after > 0 else NOT_JSON), after, THERE, np.int64(c == 116)
-    if c != 45 and not 48 <= c <= 57:
-        return OTHER_TYPE, at, ABSENT, np.int64(0)
-    after, form, negative, digits, power, exact = number(at)
-    if after < 0:
-        return NOT_JSON, after, ABSENT, np.int64(0)
-    if kind == DOUBLE:
-        value, sure = as_double(negative, digits, power)
-        if sure and exact:
-            return GOOD, after, THERE, bits_of(value)
-        return GOOD, after, LATER, at - load64(state + 8 * BASE)
-    if form == BROKEN:
-        return FRACTION, at, ABSENT, np.int64(0)
-    if kind == UINT:
-        if not exact or (negative and digits != 0):
-            return OUT_OF_RANGE, at, ABSENT, np.int64(0)
-        return GOOD, after, THERE, np.int64(digits)
-    most = np.uint64(_get(table, node, HIGH))
-    if negative:
-        most = (
-            np.uint64(-(_get(table, node, LOW) + 1)) + np.uint64(1)
-            if _get(table, node, LOW)
-            else np.uint64(0)
-        )
-    if not exact or digits > most:
-        return OUT_OF_RANGE, at, ABSENT, np.int64(0)
-    return GOOD, after, THERE, -np.int64(digits) if negative else np.int64(digits)
-
-
-@kernel
-def _refuse(why, at, end, state):  # type: ignore[no-untyped-def]
-    """A value of the wrong sort, unless it is no JSON in the first place."""
-    after, holds = skip_value(at, end, load64(state + 8 * LIMIT), load64(state + 8 * STACK))
-    if after < 0:
-        return NOT_JSON, after, holds
-    return why, after, holds
-
-
-@kernel
-def _clear(table, first, last, row):  # type: ignore[no-untyped-def]
-    """Make some nodes' cells of a row null again."""
-    for node in range(first, last + 1):
-        present = _get(table, node, PRESENT) + row
-        if _get(table, node, IS_LIST):
-            if load8(present) != ABSENT:
-                store64(_word(table, node, TOP), load64(_get(table, node, STARTS) + 8 * row))
-        elif _get(table, node, KIND) in (STRING, RAW):
-            view = _get(table, node, VALUES) + 16 * row
-            store64(view, 0)
-            store64(view + 8, 0)
-        store8(present, ABSENT)

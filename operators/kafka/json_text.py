@@ -128,18 +128,7 @@ def unescape(at, end, to):  # type: ignore[no-untyped-def]
             continue
         length = escape_length(at)
         if length == 2:
-            c = np.int64(load8(at + 1))
-            if c == 98:
-                c = 8
-            elif c == 102:
-                c = 12
-            elif c == 110:
-                c = 10
-            elif c == 114:
-                c = 13
-            elif c == 116:
-                c = 9
-            store8(to, c)
+            store8(to, _plain(np.int64(load8(at + 1))))
             to += 1
         else:
             point = hex4(at + 2)
@@ -148,6 +137,20 @@ def unescape(at, end, to):  # type: ignore[no-untyped-def]
             to = _encode(point, to)
         at += length
     return to
+
+
+@kernel
+def _plain(escape):  # type: ignore[no-untyped-def]
+    """The character that a letter after a backslash means."""
+    if escape == 98:
+        return 8
+    if escape == 102:
+        return 12
+    if escape == 110:
+        return 10
+    if escape == 114:
+        return 13
+    return 9 if escape == 116 else escape
 
 
 @kernel
@@ -247,7 +250,7 @@ def number(at):  # type: ignore[no-untyped-def]
         first = at
         exponent = 0
         while 48 <= load8(at) <= 57:
-            exponent = min(exponent * 10 + np.int64(load8(at) - 48), 100_000)
+            exponent = exponent * 10 + np.int64(load8(at) - 48) if exponent < 100_000 else exponent
             at += 1
         if at == first:
             return -at, form, negative, digits, power, exact

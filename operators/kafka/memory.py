@@ -5,9 +5,13 @@ An address is an int64. Whoever calls these answers for the bounds.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba.extending
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+
+intrinsic: Any = numba.extending.intrinsic  # its own types are those of the body, not of the call
 
 
 def _load(bits, result):  # type: ignore[no-untyped-def]

@@ -73,7 +73,7 @@ class PlainSource:
             np.fromiter((m.timestamp()[1] for m in good), np.int64, n),
             [m.value() for m in good],
             [m.key() for m in good],
-            [m.headers() or [] for m in good] if self._headers else None,
+            [_headers(m) for m in good] if self._headers else None,
         )
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -109,6 +109,11 @@ class PlainSource:
         if not self._closed:
             self._closed = True
             self._consumer.close()
+
+
+def _headers(message: KafkaMessage) -> list[tuple[str, bytes | None]]:
+    found: Any = message.headers()
+    return found or []
 
 
 def _words(error: KafkaException) -> str:
