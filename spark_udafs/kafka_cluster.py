@@ -1,0 +1,203 @@
+"""What the planning side of the Kafka source asks the cluster: which partitions, from where, up to where."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Partition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from ..operators.kafka.clients import client_config, member_config
+from ..operators.kafka.faults import passing
+from .kafka_offsets import Known, TopicPartition
+from .kafka_options import KafkaOptions, Place
+
+T = TypeVar("T")
+
+_REQUEST_SECONDS = 10.0
+_FIRST_CONTACT_SECONDS = 30.0
+_PAUSE_SECONDS = 0.5
+_SAY_AGAIN_SECONDS = 10.0
+
+
+class Cluster:
+    """A Kafka cluster, as far as planning a batch needs it.
+
+    A broker that goes away is waited for, and said so on standard error; only at the first contact, where the
+    address may be wrong, does that end in a `ConnectionError` after 30 s.
+    """
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._address = options.config["bootstrap.servers"]
+        logger = logging.getLogger("streamgauge.kafka")
+        self._admin = AdminClient(client_config(options.config), logger=logger)
+        self._consumer: Any = None
+        self._reached = False
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions of the topics asked for.
+
+        Raises `LookupError` for a topic that doesn't exist.
+        """
+        options = self._options
+        if options.pattern is not None:
+            known = self._patiently(lambda: self._admin.list_topics(timeout=_REQUEST_SECONDS)).topics
+            topics = [t for t in known if re.fullmatch(options.pattern, t) and not t.startswith("__")]
+        else:
+            topics = list(options.topics or dict.fromkeys(topic for topic, _ in options.assigned))
+        found = [place for topic in sorted(topics) for place in self._of_topic(topic)]
+        if options.assigned:
+            missing = sorted(set(options.assigned) - set(found))
+            if missing:
+                raise LookupError(f"assign names partitions that don't exist at {self._address}: {missing}")
+            found = sorted(options.assigned)
+        return found
+
+    def _of_topic(self, topic: str) -> list[TopicPartition]:
+        def ask() -> Any:
+            found = self._admin.list_topics(topic, timeout=_REQUEST_SECONDS).topics[topic]
+            if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaException(found.error)
+            return found
+
+        found = self._patiently(ask)
+        if found.error is not None or not found.partitions:
+            raise LookupError(
+                f"topic {topic!r} doesn't exist at {self._address}; create it, or correct its name"
+            )
+        return [(topic, partition) for partition in sorted(found.partitions)]
+
+    def beginnings(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset there is."""
+        return self._offsets(dict.fromkeys(places, OffsetSpec.earliest()))
+
+    def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset to be written (of transactions only committed ones, unless asked)."""
+        return self._offsets(dict.fromkeys(places, OffsetSpec.latest()))
+
+    def since(self, places: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
+        """The first offset at or after a timestamp; the end where there is none."""
+        places = list(places)
+        found = self._offsets(dict.fromkeys(places, OffsetSpec.for_timestamp(timestamp_ms)))
+        ends = self.ends(places)
+        return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
+
+    def resolve(
+        self, places: list[TopicPartition], place: Place, timestamp_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """Offsets by the words of the options. Raises `ValueError` where one is left out or out of range."""
+        if timestamp_ms is not None:
+            return self.since(places, timestamp_ms)
+        if place == "earliest":
+            return self.beginnings(places)
+        if place == "latest":
+            return self.ends(places)
+        assert not isinstance(place, str)
+        return self._named(places, place)
+
+    def _named(
+        self, places: list[TopicPartition], named: Mapping[str, Mapping[str, int]]
+    ) -> dict[TopicPartition, int]:
+        given = {(topic, int(p)): offset for topic, ps in named.items() for p, offset in ps.items()}
+        if set(given) != set(places):
+            raise ValueError(
+                f"offsets must be given for exactly the partitions read, {_listed(places)}; "
+                f"got {_listed(given)}"
+            )
+        first, last = self.beginnings(places), self.ends(places)
+        found = {}
+        for place, offset in given.items():
+            found[place] = first[place] if offset == -2 else last[place] if offset == -1 else offset
+            if not first[place] <= found[place] <= last[place]:
+                if self._options.fail_on_data_loss:
+                    raise ValueError(
+                        f"offset {offset} of {place[0]}-{place[1]} is out of range: there are {first[place]} "
+                        f"to {last[place]}; correct it, or set failOnDataLoss to false to take the nearest"
+                    )
+                found[place] = min(max(found[place], first[place]), last[place])
+        return found
+
+    def known(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Known]:
+        """What the workers have reported of the partitions, where they have."""
+        if self._consumer is None:
+            self._consumer = reporting_consumer(self._options.config, group)
+        asked = [Partition(topic, partition) for topic, partition in places]
+        answers = self._patiently(lambda: self._consumer.committed(asked, timeout=_REQUEST_SECONDS))
+        found = {}
+        for answer in answers:
+            if answer.error is None and answer.offset >= 0 and (report := read_report(answer.metadata)):
+                found[(answer.topic, answer.partition)] = report
+        return found
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _offsets(self, asked: Mapping[TopicPartition, Any]) -> dict[TopicPartition, int]:
+        loose = self._options.config.get("isolation.level") == "read_uncommitted"
+        level = IsolationLevel.READ_UNCOMMITTED if loose else IsolationLevel.READ_COMMITTED
+
+        def ask() -> dict[TopicPartition, int]:
+            requests = {Partition(topic, partition): spec for (topic, partition), spec in asked.items()}
+            futures = self._admin.list_offsets(
+                requests, isolation_level=level, request_timeout=_REQUEST_SECONDS
+            )
+            return {(p.topic, p.partition): int(f.result().offset) for p, f in futures.items()}
+
+        return self._patiently(ask) if asked else {}
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """The call's result, however long the broker is away."""
+        began = said = time.monotonic()
+        while True:
+            try:
+                found = call()
+            except KafkaException as problem:
+                error = problem.args[0]
+                if not passing(error):
+                    raise ConnectionError(f"{self._address} refuses: {error.str()}") from None
+                now = time.monotonic()
+                if not self._reached and now - began > _FIRST_CONTACT_SECONDS:
+                    raise ConnectionError(
+                        f"no Kafka broker answers at {self._address} ({error.str()}); start it, or correct "
+                        "the option kafka.bootstrap.servers"
+                    ) from None
+                if now - said > _SAY_AGAIN_SECONDS or said == began:
+                    said = now
+                    print(f"streamgauge: waiting for {self._address}: {error.str()}", file=sys.stderr)
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                self._reached = True
+                return found
+
+
+def reporting_consumer(config: Mapping[str, str], group: str) -> Any:
+    """A consumer that never reads: it commits, and looks up, what is known of partitions."""
+    return Consumer(member_config(config, group), logger=logging.getLogger("streamgauge.kafka"))
+
+
+def report(known: Known) -> str:
+    """What is known of a partition, as the text beside its committed offset (Kafka takes 4,096 bytes)."""
+    return json.dumps({"streamgauge": 1, "known": known.to_list()}, separators=(",", ":"))
+
+
+def read_report(text: str | None) -> Known | None:
+    """What `report` wrote, None for anything else."""
+    try:
+        return Known.from_list(json.loads(text or "")["known"])
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _listed(places: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{topic}-{partition}" for topic, partition in sorted(places))

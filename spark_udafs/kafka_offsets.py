@@ -1,0 +1,164 @@
+"""How far a streaming query has read, as Spark's checkpoint keeps it.
+
+Spark logs the end of every micro-batch before it runs the batch, so what is in that end decides a replay to
+the bit. Beside the offsets it holds what was known of each partition when the batch was planned (its event
+time and its account, up to some offset) and the watermark that the batch announces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..operators.accounting import Account
+from ..operators.lateness import PartitionTime
+from ..operators.windows import EARLIEST, Window
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A partition up to offset `at`: its event time (int64 microseconds), and what became of its messages.
+
+    It follows from the messages before `at` alone, so any worker that reads them finds the same.
+    """
+
+    at: int
+    seen_us: int = EARLIEST
+    idle_us: int = EARLIEST
+    account: Account = field(default_factory=Account)
+
+    def time(self) -> PartitionTime:
+        """As the sketcher takes it."""
+        return PartitionTime(self.seen_us, self.idle_us)
+
+    def floored(self, watermark_us: int) -> Known:
+        """Knowing that windows up to a watermark are closed, whatever this partition has seen."""
+        return self if watermark_us <= self.idle_us else replace(self, idle_us=watermark_us)
+
+    def to_list(self) -> list[int]:
+        """As plain JSON."""
+        a = self.account
+        return [
+            self.at,
+            self.seen_us,
+            self.idle_us,
+            a.read,
+            a.counted,
+            a.filtered,
+            a.late,
+            a.dead_lettered,
+        ]
+
+    @classmethod
+    def from_list(cls, found: Iterable[int]) -> Known:
+        """From plain JSON."""
+        at, seen, idle, *account = found
+        return cls(at, seen, idle, Account(*account))
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """One offset of a streaming query: the end of a micro-batch, and all that decides what it does.
+
+    `ends` is the next offset to read of each partition and `begin` the first that the batch reads; `known` is
+    what was known of them beforehand, at `begin` as a rule; `watermark_us` is what the batch announces:
+    windows that end at or before it are complete.
+
+    >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(7)})
+    >>> Offsets.from_json(here.to_json()) == here
+    True
+    """
+
+    query: str
+    ends: Mapping[TopicPartition, int]
+    begin: Mapping[TopicPartition, int] = field(default_factory=dict)
+    known: Mapping[TopicPartition, Known] = field(default_factory=dict)
+    watermark_us: int = EARLIEST
+
+    def to_json(self) -> dict[str, Any]:
+        """As Spark logs it; `offsets` have the shape of Spark's own Kafka source."""
+        found: dict[str, Any] = {"query": self.query, "offsets": _by_topic(self.ends)}
+        if self.begin:
+            found["begin"] = _by_topic(self.begin)
+        if self.known:
+            found["known"] = _by_topic({place: known.to_list() for place, known in self.known.items()})
+            found["watermark"] = self.watermark_us
+        return found
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Offsets:
+        """What `to_json` wrote. Raises `ValueError` for the checkpoint of another source."""
+        try:
+            begin, known = (_by_place(found.get(name, {})) for name in ("begin", "known"))
+            return cls(
+                str(found["query"]),
+                _by_place(found["offsets"]),
+                begin,
+                {place: Known.from_list(listed) for place, listed in known.items()},
+                int(found.get("watermark", EARLIEST)),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"the checkpoint holds no offsets of streamgauge-kafka ({error!r}): {str(found)[:200]}; "
+                "give the query a checkpoint folder of its own"
+            ) from None
+
+    def account(self) -> Account:
+        """What had become of all messages when this batch was planned."""
+        return sum((known.account for known in self.known.values()), Account())
+
+
+def share(
+    begin: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int
+) -> dict[TopicPartition, int]:
+    """The ends of a batch of about `limit` offsets, each partition taking in proportion to what it has.
+
+    One with anything to read gets at least one offset, so that none starves.
+
+    >>> share({("t", 0): 0, ("t", 1): 0}, {("t", 0): 300, ("t", 1): 100}, 40)
+    {('t', 0): 30, ('t', 1): 10}
+    """
+    waiting = {place: end - begin[place] for place, end in ends.items()}
+    total = sum(waiting.values())
+    if total <= limit:
+        return dict(ends)
+    return {
+        place: begin[place] + min(size, max(1, size * limit // total) if size else 0)
+        for place, size in waiting.items()
+    }
+
+
+def watermark(
+    known: Mapping[TopicPartition, Known], delay_us: int, idle_us: Mapping[TopicPartition, int]
+) -> int:
+    """Up to where event time is complete in all partitions (int64 microseconds).
+
+    `idle_us` tells, of those that have had nothing to read, for how long: theirs moves on with the wall
+    clock, and one that never had a row holds nobody up.
+    """
+    marks = [
+        mark + idle_us.get(place, 0)
+        for place, k in known.items()
+        if (mark := k.time().watermark(delay_us)) > EARLIEST or place not in idle_us
+    ]
+    return max(min(marks, default=EARLIEST), EARLIEST)
+
+
+def last_window_end(known: Mapping[TopicPartition, Known], window: Window) -> int:
+    """The end of the last window that any partition has a row in."""
+    seen = [k.seen_us for k in known.values() if k.seen_us > EARLIEST]
+    return max((window.last_end(window.pane_start(s)) for s in seen), default=EARLIEST)
+
+
+def _by_topic(places: Mapping[TopicPartition, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for (topic, partition), value in sorted(places.items()):
+        found.setdefault(topic, {})[str(partition)] = value
+    return found
+
+
+def _by_place(topics: Mapping[str, Mapping[str, Any]]) -> dict[TopicPartition, Any]:
+    return {(topic, int(p)): value for topic, ps in topics.items() for p, value in ps.items()}

@@ -1,0 +1,218 @@
+"""The options of the Kafka source, named as those of Spark's own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..operators.stream import Stream
+
+Place = Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]]
+"""Where to begin or end: everywhere the same, or by topic and partition (−2 earliest, −1 latest)."""
+
+Emit = Literal["messages", "rows", "sketches"]
+
+_OWN = {
+    "kafka.key.deserializer": "decode with from_json or a stream",
+    "kafka.value.deserializer": "decode with from_json or a stream",
+    "kafka.auto.offset.reset": "use startingOffsets",
+    "kafka.enable.auto.commit": "Spark's checkpoint holds the offsets",
+    "kafka.enable.auto.offset.store": "Spark's checkpoint holds the offsets",
+    "kafka.interceptor.classes": "librdkafka has none of Java's interceptors",
+}
+_KNOWN = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "maxOffsetsPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "includeHeaders",
+    "stream",
+    "emit",
+    "deadLetterTopic",
+    "idleTimeout",
+    "closeAtEnd",
+)
+
+
+@dataclass(frozen=True)
+class KafkaOptions:
+    """What to read and how, checked.
+
+    Exactly one of `topics`, `pattern` and `assigned` is set. `config` goes to librdkafka as it stands.
+    """
+
+    config: dict[str, str]
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: tuple[tuple[str, int], ...] = ()
+    starting: Place | None = None
+    ending: Place = "latest"
+    starting_ms: int | None = None
+    ending_ms: int | None = None
+    max_per_trigger: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    headers: bool = False
+    stream: Stream | None = None
+    emit: Emit = "messages"
+    idle_timeout_ms: int = 10_000
+    close_at_end: bool = True
+    dead_letter_topic: str | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> KafkaOptions:
+        """Read the options of ``spark.read`` and ``spark.readStream``.
+
+        Raises `ValueError` that names the option, what was wrong with it and what it may be.
+        """
+        given = {key.lower(): str(value) for key, value in options.items()}
+        _refuse_unknown(given)
+        config = {key[len("kafka.") :]: value for key, value in given.items() if key.startswith("kafka.")}
+        if not config.get("bootstrap.servers"):
+            raise ValueError('streamgauge-kafka needs .option("kafka.bootstrap.servers", "host:port")')
+        topics, pattern, assigned = _subscription(given)
+        stream = _stream(given.get("stream"))
+        emit = given.get("emit", "messages" if stream is None else "sketches")
+        if emit not in ("messages", "rows", "sketches"):
+            raise ValueError(f"emit is {emit!r}; it may be messages, rows or sketches")
+        if emit != "messages" and stream is None:
+            raise ValueError(f'emit "{emit}" needs the stream whose {emit} are asked for: option "stream"')
+        return cls(
+            config=config,
+            topics=topics,
+            pattern=pattern,
+            assigned=assigned,
+            starting=_place(given, "startingOffsets"),
+            ending=_place(given, "endingOffsets") or "latest",
+            starting_ms=_whole(given, "startingTimestamp", 0),
+            ending_ms=_whole(given, "endingTimestamp", 0),
+            max_per_trigger=_whole(given, "maxOffsetsPerTrigger", 1),
+            min_partitions=_whole(given, "minPartitions", 1),
+            fail_on_data_loss=_truth(given, "failOnDataLoss", True),
+            headers=_truth(given, "includeHeaders", False),
+            stream=stream,
+            emit=emit,  # type: ignore[arg-type]
+            idle_timeout_ms=_idle(given),
+            close_at_end=_truth(given, "closeAtEnd", True),
+            dead_letter_topic=given.get("deadlettertopic"),
+        )
+
+    def bounded(self) -> KafkaOptions:
+        """Themselves, if they make sense for ``spark.read``. Raises `ValueError` if not."""
+        if self.starting == "latest":
+            raise ValueError('startingOffsets "latest" would read nothing in spark.read')
+        if self.ending == "earliest":
+            raise ValueError('endingOffsets "earliest" would read nothing')
+        return self._consistent()
+
+    def unbounded(self) -> KafkaOptions:
+        """Themselves, if they make sense for ``spark.readStream``. Raises `ValueError` if not."""
+        if self.ending != "latest" or self.ending_ms is not None:
+            raise ValueError(
+                "endingOffsets and endingTimestamp are for spark.read; end a stream by its trigger or stop()"
+            )
+        return self._consistent()
+
+    def _consistent(self) -> KafkaOptions:
+        if self.starting is not None and self.starting_ms is not None:
+            raise ValueError("startingOffsets and startingTimestamp exclude each other; leave one out")
+        return self
+
+
+def encode_stream(stream: Stream) -> str:
+    """A stream's definition as the text that the option "stream" takes."""
+    return base64.b64encode(pickle.dumps(stream)).decode("ascii")
+
+
+def _stream(text: str | None) -> Stream | None:
+    if text is None:
+        return None
+    try:
+        found = pickle.loads(base64.b64decode(text))
+    except Exception as error:
+        raise ValueError(f'option "stream" is no encode_stream(…): {error}') from None
+    if not isinstance(found, Stream):
+        raise ValueError(f'option "stream" holds a {type(found).__name__}, not a Stream')
+    return found
+
+
+def _refuse_unknown(given: Mapping[str, str]) -> None:
+    known = {name.lower() for name in _KNOWN}
+    for key in given:
+        if key in _OWN:
+            raise ValueError(f"{key} can't be set: {_OWN[key]}")
+        if key not in known and not key.startswith("kafka."):
+            raise ValueError(
+                f"streamgauge-kafka has no option {key!r}; it has {', '.join(_KNOWN)} and kafka.*"
+            )
+
+
+def _subscription(
+    given: Mapping[str, str],
+) -> tuple[tuple[str, ...], str | None, tuple[tuple[str, int], ...]]:
+    chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in given]
+    if len(chosen) != 1:
+        raise ValueError("exactly one of subscribe, subscribePattern and assign must be given")
+    text = given[chosen[0]].strip()
+    if chosen == ["subscribe"]:
+        topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",") if topic.strip()))
+        if not topics:
+            raise ValueError('subscribe names no topic; give it as "posts" or "posts,likes"')
+        return topics, None, ()
+    if chosen == ["subscribepattern"]:
+        return (), text, ()
+    try:
+        parts = [(str(topic), int(p)) for topic, ps in json.loads(text).items() for p in ps]
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f'assign must be like {{"posts":[0,1]}}, got {text!r}') from None
+    return (), None, tuple(parts)
+
+
+def _place(given: Mapping[str, str], name: str) -> Place | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    if text.lower() in ("earliest", "latest"):
+        return text.lower()  # type: ignore[return-value]
+    try:
+        found = json.loads(text)
+        return {str(t): {str(int(p)): int(o) for p, o in ps.items()} for t, ps in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(
+            f'{name} must be earliest, latest or like {{"posts":{{"0":23,"1":-2}}}}, got {text!r}'
+        ) from None
+
+
+def _whole(given: Mapping[str, str], name: str, least: int) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {text!r}")
+    return number
+
+
+def _truth(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise ValueError(f"{name} must be true or false, got {text!r}")
+    return text == "true"
+
+
+def _idle(given: Mapping[str, str]) -> int:
+    found = _whole(given, "idleTimeout", 0)
+    return 10_000 if found is None else found

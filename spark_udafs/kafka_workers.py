@@ -1,0 +1,173 @@
+"""What a worker's process keeps between micro-batches: its connections.
+
+Spark hands a process one task after another. Readers stay connected and keep what they have fetched ahead;
+where a partition's next range goes to another process, a seek there is all it costs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as Partition
+
+from ..operators.intake import Intake
+from ..operators.kafka.clients import producer_config
+from ..operators.kafka.dead_letters import DeadLetter
+from ..operators.kafka.faults import passing
+from ..operators.kafka.messages import Messages
+from ..operators.kafka.outgoing import Outgoing
+from ..operators.kafka.reader import Reader, ReadError
+from .kafka_cluster import report, reporting_consumer
+from .kafka_offsets import Known, TopicPartition
+from .kafka_options import KafkaOptions
+
+log = logging.getLogger("streamgauge.kafka")
+
+_MOST_READERS = 32
+_NO_PROGRESS_SECONDS = 600.0
+_REPORT_SECONDS = 10.0
+_LETTER_BYTES = 16 * 1024 * 1024
+_LARGEST_LETTER = 64 * 1024 * 1024
+
+_readers: OrderedDict[Any, Reader] = OrderedDict()
+_reporters: dict[Any, Any] = {}
+_producers: dict[Any, Producer] = {}
+
+
+def reading(
+    options: KafkaOptions, place: TopicPartition, start: int, end: int, at_once: int
+) -> Iterator[Messages]:
+    """The messages of a range of offsets, at most `at_once` at a time.
+
+    Brokers that are away are waited for. Raises `RuntimeError` for offsets that are no longer there, unless
+    the options say to go on without them.
+    """
+    if start >= end:
+        return
+    key = (_identity(options), place, options.headers)
+    reader = _readers.pop(key, None)
+    try:
+        if reader is None:
+            reader = Reader(_reader_config(options), {place: start}, headers=options.headers)
+        elif reader.positions()[place] != start:
+            reader.seek({place: start})
+        yield from reader.read_to({place: end}, at_once, _NO_PROGRESS_SECONDS)
+    except ReadError as error:
+        if reader is not None:
+            reader.close()
+        raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {error}") from None
+    except BaseException:
+        # A task that was cancelled leaves its reader somewhere within the range.
+        if reader is not None:
+            reader.close()
+        raise
+    _readers[key] = reader
+    while len(_readers) > _MOST_READERS:
+        _readers.popitem(last=False)[1].close()
+
+
+def report_known(options: KafkaOptions, group: str, place: TopicPartition, known: Known) -> None:
+    """Commit what is known of a partition beside the offset up to which it is known.
+
+    Where that fails for some seconds it is left: the next micro-batch reads this one's range again to know.
+    Raises `PermissionError` where the group may not be used at all.
+    """
+    key = (_identity(options), group)
+    if key not in _reporters:
+        _reporters[key] = reporting_consumer(options.config, group)
+    commit = [Partition(*place, known.at, report(known))]
+    deadline = time.monotonic() + _REPORT_SECONDS
+    while True:
+        try:
+            _reporters[key].commit(offsets=commit, asynchronous=False)
+            return
+        except KafkaException as problem:
+            error = problem.args[0]
+            if not passing(error):
+                raise PermissionError(
+                    f"progress can't be committed to the consumer group {group!r}: {error.str()}; "
+                    "name one that is allowed by the option kafka.group.id, another for each query"
+                ) from None
+            if time.monotonic() > deadline:
+                log.warning("progress was not committed to the consumer group %s: %s", group, error.str())
+                return
+            time.sleep(0.2)
+
+
+class Letters:
+    """Dead letters on their way to their topic; without a topic they are only counted.
+
+    They are sent before the range's progress is, so none is lost; a range that is read again sends its own
+    again, with the same offsets in their headers.
+    """
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._waiting: list[DeadLetter] = []
+        self._bytes = 0
+
+    def take(self, intake: Intake, start: int) -> None:
+        """Take over what was refused, from offset `start` on."""
+        if self._options.dead_letter_topic is not None:
+            found = [letter for letter in intake.dead if letter.offset >= start]
+            self._waiting += found
+            self._bytes += sum(letter.size for letter in found)
+        intake.dead.clear()
+        intake.dead_bytes = 0
+        if self._bytes > _LETTER_BYTES:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Send all, and wait until all are acknowledged, however long brokers are away.
+
+        Raises `RuntimeError` where waiting won't help.
+        """
+        topic = self._options.dead_letter_topic
+        while self._waiting and topic is not None:
+            failed: dict[int, KafkaError] = {}
+            producer = self._producer()
+            for number, letter in enumerate(self._waiting):
+                _produce(producer, letter.outgoing(topic), partial(_note, failed, number))
+            producer.flush()
+            for error in failed.values():
+                if not passing(error):
+                    raise RuntimeError(f"dead letters can't be sent to the topic {topic!r}: {error.str()}")
+            self._waiting = [self._waiting[number] for number in sorted(failed)]
+        self._waiting, self._bytes = [], 0
+
+    def _producer(self) -> Producer:
+        key = _identity(self._options)
+        if key not in _producers:
+            _producers[key] = Producer(producer_config(self._options.config, _LARGEST_LETTER), logger=log)
+        return _producers[key]
+
+
+def _note(failed: dict[int, KafkaError], number: int, error: KafkaError | None, message: Message) -> None:
+    if error is not None:
+        failed[number] = error
+
+
+def _produce(producer: Producer, letter: Outgoing, delivered: Callable[..., None]) -> None:
+    while True:
+        try:
+            producer.produce(
+                letter.topic, letter.value, letter.key, headers=list(letter.headers), on_delivery=delivered
+            )
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+def _reader_config(options: KafkaOptions) -> dict[str, Any]:
+    lossy = {} if options.fail_on_data_loss else {"auto.offset.reset": "earliest"}
+    return {**options.config, **lossy}
+
+
+def _identity(options: KafkaOptions) -> Any:
+    return (*sorted(options.config.items()), options.fail_on_data_loss)

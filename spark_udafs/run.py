@@ -1,0 +1,135 @@
+"""A stream's definition on Spark: `on_spark` gives its table of sketches, `write` sends that on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ..operators.accounting import Account
+from ..operators.sources import KafkaSource
+from ..operators.stream import Stream
+from .kafka_offsets import Offsets
+from .kafka_options import encode_stream
+from .kafka_source import NAME, KafkaSketchSource
+from .kafka_tasks import partials_of
+from .merge_plan import OBSERVED, merge_announced
+from .partials import ACCOUNT
+from .sinks import Batch, Sink
+from .tables import as_table
+
+
+def on_spark(
+    stream: Stream,
+    spark: SparkSession,
+    *,
+    streaming: bool = True,
+    start: Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]] = "earliest",
+    max_per_trigger: int | None = None,
+    dead_letters: str | None = "",
+    idle_seconds: float = 5.0,
+    close_at_end: bool = True,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The table of sketches of a Kafka stream as a DataFrame, merged by Catalyst, its windows closed in time.
+
+    Spark's Python workers read, decode and sketch; only partial sketches reach the JVM. Each window is given
+    out once, in append mode, when it is complete: when all partitions' event time has passed its end by the
+    stream's delay. A partition that has had nothing to read for `idle_seconds` moves on with the wall clock.
+    With the trigger ``availableNow`` the last windows are closed at the end, and rows that later come for
+    them are late; with ``close_at_end=False`` they stay open for the next run.
+
+    `start` is where a new query begins, `max_per_trigger` the offsets a micro-batch reads at most;
+    `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
+    named; None drops them). `options` are further ones of the source, in Spark's names. With
+    ``streaming=False`` what is in the topic now is read once, as an ordinary DataFrame.
+
+    Raises `TypeError` for a stream of frames, and for columns or aggregates that Spark doesn't have.
+    """
+    stream.complete()
+    source = stream.source
+    if not isinstance(source, KafkaSource):
+        raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) runs on Spark")
+    plan = partials_of(stream)
+    spark.dataSource.register(KafkaSketchSource)
+    letters = f"{source.topic}.dead-letters" if dead_letters == "" else dead_letters
+    given = {
+        "kafka.bootstrap.servers": source.bootstrap_servers,
+        **{f"kafka.{name}": _text(value) for name, value in source.config.items()},
+        "subscribe": source.topic,
+        "startingOffsets": start if isinstance(start, str) else json.dumps(start),
+        "stream": encode_stream(stream),
+        "idleTimeout": str(int(idle_seconds * 1000)),
+        "closeAtEnd": _text(close_at_end),
+    }
+    if max_per_trigger is not None:
+        given["maxOffsetsPerTrigger"] = str(max_per_trigger)
+    if letters is not None:
+        given["deadLetterTopic"] = letters
+    reader = spark.readStream if streaming else spark.read
+    partials = reader.format(NAME).options(**{**given, **(options or {})}).load()
+    return merge_announced(partials, plan)
+
+
+def write(
+    table: DataFrame,
+    checkpoint: str | Path,
+    *sinks: Sink,
+    available_now: bool = False,
+    every: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Start a query that hands each micro-batch's closed windows to the sinks, in order; gives the query.
+
+    `table` is what `on_spark` or `sketch` gave; `checkpoint` a folder that is this query's alone. A batch
+    that is repeated after a crash comes with the same number and the same windows: the sinks in
+    `spark_udafs.sinks` take it once. `every` is the time between micro-batches (as soon as possible unless
+    given); with `available_now` the query ends by itself when all that is there now is in.
+    """
+    writer = table.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint))
+    if name is not None:
+        writer = writer.queryName(name)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif every is not None:
+        writer = writer.trigger(processingTime=every)
+
+    def hand_on(frame: DataFrame, number: int) -> None:
+        found = as_table(frame)
+        if found.num_rows:
+            batch = Batch(_query_id(frame.sparkSession, str(checkpoint)), number)
+            for sink in sinks:
+                sink(found, batch)
+
+    return writer.foreachBatch(hand_on).start()
+
+
+def _query_id(spark: SparkSession, checkpoint: str) -> str:
+    """The query's own name, which Spark gave it with its checkpoint."""
+    (told,) = spark.read.text(f"{checkpoint.rstrip('/')}/metadata").collect()
+    return str(json.loads(told[0])["id"])
+
+
+def account_of(query: Any) -> Account:
+    """What became of every message that a query has read since it first began, restarts included.
+
+    While a micro-batch runs it is that of the batch before. A query that was started again and has not yet
+    found anything to do knows only what was settled when its last batch was planned.
+    """
+    progressed = query.recentProgress
+    for progress in reversed(progressed):
+        found = progress["observedMetrics"].get(OBSERVED)
+        if found is not None and found["read"] is not None:
+            return Account(**{name: found[name] for name in ACCOUNT})
+    for progress in reversed(progressed):
+        for source in progress["sources"]:
+            if source["endOffset"] and NAME in source["description"]:
+                return Offsets.from_json(json.loads(source["endOffset"])).account()
+    return Account()
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
