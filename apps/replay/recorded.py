@@ -40,12 +40,13 @@ class Recording:
     """A file of recorded events.
 
     `kind` is one of `FORMATS`. `speed`: how many times faster than it was recorded to replay it; 0 is at
-    once.
+    once. `seconds`: after how long the replay ends, if the recording lasts longer.
     """
 
     path: Path
     kind: str
     speed: float = 1.0
+    seconds: float | None = None
 
     @property
     def format(self) -> ModuleType:
@@ -53,7 +54,7 @@ class Recording:
         return FORMATS[self.kind]
 
     @classmethod
-    def open(cls, path: str | Path, speed: float = 1.0) -> Recording:
+    def open(cls, path: str | Path, speed: float = 1.0, seconds: float | None = None) -> Recording:
         """Find out a file's format. Raises `RecordingError` if it is absent, empty or of an unknown one."""
         path = Path(path)
         if speed < 0:
@@ -66,7 +67,7 @@ class Recording:
             for event in _events(line):
                 for name, kind in FORMATS.items():
                     if kind.recognises(event):
-                        return cls(path, name, speed)
+                        return cls(path, name, speed, seconds)
         known = ", ".join(FORMATS)
         wrong = f"none of its first {_LOOKED_AT} lines is an event of {known}" if read else "it is empty"
         raise RecordingError(f"{path} can't be replayed: {wrong}")
@@ -86,12 +87,18 @@ class Recording:
                 sent.append(latest)
             begin = first or _EPOCH
             due = [max((moment - begin).total_seconds(), 0.0) for moment in sent]
-            yield Batch(
+            batch = Batch(
                 pa.array([value for value, _, _ in chunk], pa.large_binary()),
                 np.array([key for _, key, _ in chunk], np.uint32),
                 np.array([(moment - _EPOCH) // timedelta(milliseconds=1) for moment in sent], np.int64),
                 np.array(due) / self.speed if self.speed else np.zeros(len(chunk)),
             )
+            stop = len(batch)
+            if self.seconds is not None:
+                stop = int(np.searchsorted(batch.due, self.seconds, side="right"))
+            yield batch.slice(0, stop)
+            if stop < len(batch):
+                return
 
     def _messages(
         self, line: bytes, seen: dict[tuple[str, str], None]

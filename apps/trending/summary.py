@@ -98,6 +98,7 @@ class Summary:
     windows: Sequence[Checked]
     exact_account: Account
     repeated: int
+    title: str = ""
     kept: str | None = None
 
     @classmethod
@@ -159,7 +160,7 @@ class Summary:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text.assemble(
             ("\nTrending", "bold"),
-            f" on {self.engine}: {self.account.read:,} messages in {self.seconds:.1f} s, ",
+            f" on {self.title or self.engine}: {self.account.read:,} messages in {self.seconds:.1f} s, ",
             (f"{self.messages_per_second:,.0f} a second", "bold green"),
         )
         yield accounting(self.account, options.max_width)

@@ -82,6 +82,8 @@ def test_the_recording_keeps_its_rhythm_or_is_sped_up(recordings: Path) -> None:
     assert (np.diff(own.due) >= 0).all()
     assert fast.due == pytest.approx(own.due / 2)
     assert at_once.due.tolist() == [0.0] * 152
+    (begun,) = Recording.open(path, seconds=0.1).batches()
+    assert 0 < len(begun) < 152 and begun.due[-1] <= 0.1
     assert own.sent[0] == at_once.sent[0] == 1783175888085
 
 

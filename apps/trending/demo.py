@@ -1,0 +1,159 @@
+"""The trending demo: broker, replay, engine, live view, summary; and nothing left running."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from ...operators.kafka.messages import Messages
+from ...operators.lateness import PartitionTime
+from ...operators.merge import merge
+from ...operators.sketching import Sketcher
+from ...operators.stream import Stream
+from ..java import find_java
+from ..kafka.broker import BrokerError, EmbeddedKafka
+from ..kafka.command import Running, find_running, remember
+from ..kafka.jars import kafka_jars
+from ..replay.batch import Source
+from ..replay.generated import Generated, one_slice
+from ..replay.load import Load
+from ..replay.process import Replay
+from ..replay.recorded import Recording
+from .answers import windows
+from .engines import ENGINES, Engine
+from .exact import Exact, read_exact
+from .stream import TOPIC, trending
+from .summary import Summary
+from .watch import watch
+
+PARTITIONS = 4
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for; see `apps.trending.command`."""
+
+    engine: str = "spark"
+    seconds: float = 30.0
+    rate: float = 20_000.0
+    input: Path | None = None
+    speed: float = 1.0
+    seed: int = 0
+    as_json: bool = False
+    keep: bool = False
+
+
+def run(options: Options) -> None:
+    """Run the demo and print its summary.
+
+    However it ends, all it started is stopped; only with `keep`, and after a whole run, the broker stays.
+    Raises `JavaError`, `JarsError`, `BrokerError` and `RecordingError`, whose messages say what to do.
+    """
+    console = Console(stderr=True)
+    recording = None
+    # What can't work is said before anything is started.
+    if options.input is not None:
+        recording = Recording.open(options.input, options.speed, options.seconds)
+    with _stopping_in_order() as broker:
+        kafka = _broker(options.keep, console, broker)
+        with ExitStack() as rest:
+            summary = _streamed(options, recording, kafka, console, rest)
+        if options.keep:
+            broker.pop_all()
+    if options.as_json:
+        print(json.dumps(summary.to_dict(), ensure_ascii=False))
+    else:
+        Console().print(summary)
+
+
+def _broker(keep: bool, console: Console, stack: ExitStack) -> EmbeddedKafka:
+    if keep and (running := find_running()) is not None:
+        raise BrokerError(
+            f"a broker is already up at {running.address}, and there can be one; end it with "
+            "`streamgauge kafka stop`, or leave out --keep"
+        )
+    find_java()
+    kafka_jars()
+    kafka = EmbeddedKafka(detached=keep)
+    stack.callback(kafka.stop)
+    with console.status("starting Kafka"):
+        kafka.start()
+    if keep:
+        remember(Running(kafka.pid, kafka.port, str(kafka.folder), False, time.time()))
+    kafka.create_topic(TOPIC, PARTITIONS)
+    return kafka
+
+
+def _streamed(
+    options: Options, recording: Recording | None, kafka: EmbeddedKafka, console: Console, stack: ExitStack
+) -> Summary:
+    # Recorded clocks are off by half a minute; generated ones by seconds, but for those that are to be late.
+    stream = trending(kafka.bootstrap_servers, delay="10s" if recording is None else "1m")
+    engine: Engine = ENGINES[options.engine]()
+    stack.callback(engine.stop)
+    with console.status("compiling kernels (once; they are kept)"):
+        _compile(stream)
+    with console.status(f"starting {engine.title}"):
+        engine.start(stream)
+    source: Source = recording or Generated(_load(options), seconds=options.seconds)
+    replay = Replay(source, TOPIC, kafka.bootstrap_servers)
+    stack.callback(replay.stop)
+    replay.start()
+    note = f"{kafka.bootstrap_servers} · topic {TOPIC} · Ctrl-C stops everything"
+    seconds = watch(engine, replay, options.seconds if recording is None else None, note, console)
+    with console.status("closing the last windows"):
+        look = engine.finish()
+    exact = _exact(stream, kafka.bootstrap_servers, console)
+    kept = kafka.bootstrap_servers if options.keep else None
+    return Summary.of(
+        engine.name, look.account, seconds, windows(look.table), exact, title=engine.title, kept=kept
+    )
+
+
+def _compile(stream: Stream) -> None:
+    """Take a few posts through every step, so that no engine's first batch waits for the compiler."""
+    posts = Messages.of(one_slice(Load(rate=2_000.0), 0).values.to_pylist())
+    sketcher = Sketcher(stream)
+    sketcher.add(stream.source.value.decode(posts).frame, PartitionTime())  # type: ignore[union-attr]
+    table = sketcher.take()
+    windows(merge([table, table]))
+
+
+def _load(options: Options) -> Load:
+    """A day's rhythm in one run, by today's clock."""
+    return Load(options.rate, options.seed, start=datetime.now(UTC), day=max(options.seconds, 30.0))
+
+
+def _exact(stream: Stream, servers: str, console: Console) -> Exact:
+    columns = (TextColumn("counting exactly, to compare"), BarColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        return read_exact(stream, servers, lambda done, total: bar.update(task, completed=done, total=total))
+
+
+@contextmanager
+def _stopping_in_order() -> Iterator[ExitStack]:
+    """A stack whose callbacks run undisturbed however the program is asked to end: Ctrl-C, or SIGTERM."""
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with ExitStack() as outside, ExitStack() as stack:
+        outside.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+        outside.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupted))
+        try:
+            yield stack
+        finally:
+            # A second Ctrl-C would leave the rest running.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)

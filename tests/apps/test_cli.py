@@ -1,0 +1,173 @@
+"""The command line: teaches by its help, starts fast, and says in one line what the user can mend."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from streamgauge.operators.aggregates import count, distinct, quantiles, sample, top_k
+from streamgauge.operators.lateness import PartitionTime
+from streamgauge.operators.sketching import Sketcher
+from streamgauge.operators.stream import Stream
+from streamgauge.operators.table import to_ipc, write_parquet
+
+SCHEMA = {"at": pl.Datetime("us"), "lang": pl.String, "user": pl.Int64, "tags": pl.List(pl.String)}
+
+
+def ran(*arguments: str | Path, code: int = 0) -> str:
+    program = Path(sys.executable).with_name("streamgauge")
+    environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=environment)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two files of the same stream: an hour as Parquet, the next as Arrow IPC."""
+    stream = (
+        Stream.from_batches(SCHEMA, time="at")
+        .group_by("lang")
+        .tumbling("30m")
+        .agg(
+            posts=count(),
+            users=distinct("user"),
+            tags=top_k("tags"),
+            ids=quantiles("user"),
+            shown=sample("user", k=2),
+        )
+    )
+    rows = pl.DataFrame({"n": range(2_400)}).select(
+        at=pl.datetime(2026, 6, 1, 12) + pl.duration(seconds=pl.col("n") * 3),
+        lang=pl.when(pl.col("n") % 3 == 0).then(pl.lit("de")).otherwise(pl.lit("en")),
+        user=pl.col("n") % 700,
+        tags=pl.concat_list(pl.lit("all"), pl.format("t{}", pl.col("n") % 10)),
+    )
+    folder = tmp_path_factory.mktemp("tables")
+    for name, part in (("first.parquet", rows[:1200]), ("second.arrow", rows[1200:])):
+        sketcher = Sketcher(stream)
+        sketcher.add(part.cast({"at": pl.Datetime("us")}), PartitionTime())
+        table = sketcher.take()
+        if name.endswith(".parquet"):
+            write_parquet(table, folder / name)
+        else:
+            (folder / name).write_bytes(to_ipc(table))
+    return folder
+
+
+def test_help_teaches_by_examples() -> None:
+    for arguments in ([], ["demo", "trending"], ["query"], ["top"], ["inspect"]):
+        text = ran(*arguments, "--help")
+        assert " ".join(["streamgauge", *arguments]) in text.replace("Usage: ", "", 1)
+
+
+def test_the_version_is_the_packages() -> None:
+    import streamgauge
+
+    assert ran("--version").strip() == f"streamgauge {streamgauge.__version__}"
+
+
+def test_the_command_line_starts_without_any_engine() -> None:
+    code = (
+        "import sys, streamgauge.apps.cli;"
+        "heavy = 'pyspark numba polars pyarrow numpy confluent_kafka'.split();"
+        "print([module for module in heavy if module in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_query_shows_every_window_and_group_with_bounds(tables: Path) -> None:
+    text = ran("query", tables)
+    assert text.count("2026-06-01 12:00 – 12:30") == 2 and text.count(" en ") == 4
+    assert text.count("all 400") == 4 and text.count("all 200") == 4
+    assert "400 (390 to 410)" in text and "p50 297" in text
+
+
+def test_query_merges_into_coarser_windows_and_fewer_keys(tables: Path) -> None:
+    rows = [json.loads(line) for line in ran("query", tables, "--every", "2h", "--json").splitlines()]
+    assert [row["posts"] for row in rows] == [800, 1600]
+    by_hour = [json.loads(line) for line in ran("query", tables, "--every", "1h", "--json").splitlines()]
+    assert [(row["lang"], row["posts"]) for row in by_hour] == [("de", 400), ("en", 800)] * 2
+    for row, users in zip(by_hour, (400, 700, 400, 700)):
+        assert row["users"]["lower"] <= users <= row["users"]["upper"]
+        assert row["tags"][0] == {
+            "item": "all",
+            **dict.fromkeys(("estimate", "lower", "upper"), row["posts"]),
+        }
+
+
+def test_query_takes_a_span_of_time(tables: Path) -> None:
+    arguments = ("--from", "2026-06-01T12:30", "--to", "2026-06-01T15:00+02:00", "--json")
+    rows = [json.loads(line) for line in ran("query", tables, *arguments).splitlines()]
+    assert {row["window_start"][:16] for row in rows} == {"2026-06-01T12:30"}
+
+
+def test_top_merges_all_windows(tables: Path) -> None:
+    items = json.loads(ran("top", tables, "-k", "3", "--json"))
+    assert items[0] == {"item": "all", "estimate": 2400, "lower": 2400, "upper": 2400}
+    assert [item["estimate"] for item in items[1:]] == [240, 240]
+    assert "2,400" in ran("top", tables / "first.parquet") or "1,200" in ran("top", tables / "first.parquet")
+
+
+def test_inspect_tells_what_a_table_holds(tables: Path) -> None:
+    about = json.loads(ran("inspect", tables, "--json"))
+    assert (about["rows"], about["windows"], about["keys"]) == (8, 4, ["lang"])
+    assert about["first"] == "2026-06-01T12:00:00+00:00"
+    assert [asked["aggregate"] for asked in about["aggregates"]] == [
+        "count",
+        "distinct",
+        "top_k",
+        "quantiles",
+        "sample",
+    ]
+    text = ran("inspect", tables / "second.arrow")
+    assert "4 rows in 2 windows, from 2026-06-01 13:00 to 2026-06-01 14:00 UTC" in text
+    assert "lg_k 12" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["query", "nowhere.parquet"], "nowhere.parquet: there is no such file or folder"),
+        (["query", "TABLES", "--from", "noon"], "'noon' is no time"),
+        (["query", "TABLES", "--every", "45m"], "choose a multiple"),
+        (["query", "TABLES", "--by", "country"], "country is no key of this table"),
+        (
+            ["top", "TABLES", "--from", "2027-01-01"],
+            "no window lies in that span; there are windows from 2026",
+        ),
+        (["top", "TABLES", "--column", "users"], "users is no top_k column; the table has tags"),
+        (["inspect", "PLAIN"], "no table of sketches"),
+        (["inspect", "TEXT"], "text.parquet: "),
+        (["inspect", "EMPTY"], "no file in this folder"),
+        (["demo", "trending", "--input", "nowhere.json"], "nowhere.json: there is no such file"),
+    ],
+    ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
+)
+def test_what_the_user_can_mend_is_one_line(
+    tables: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "plain.parquet")
+    (tmp_path / "text.parquet").write_text("this is no parquet")
+    (tmp_path / "empty").mkdir()
+    places = {
+        "TABLES": tables,
+        "PLAIN": tmp_path / "plain.parquet",
+        "TEXT": tmp_path / "text.parquet",
+        "EMPTY": tmp_path / "empty",
+    }
+    said = ran(*(places.get(argument, argument) for argument in arguments), code=1)
+    assert said.startswith("error: ") and message in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_an_unknown_option_is_a_usage_error() -> None:
+    assert "No such option" in ran("top", "table.parquet", "--nothing", code=2)
