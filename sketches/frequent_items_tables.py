@@ -137,9 +137,24 @@ def _double(tables, g, width):  # type: ignore[no-untyped-def]
     return True
 
 
+@inlined
+def _ones(table, width):  # type: ignore[no-untyped-def]
+    """How many counts are 1. Strides written out, so that the loops are vectorised."""
+    ones = np.int64(0)
+    if width == LONG:
+        for p in range(len(table) // 2):
+            ones += table[2 * p + 1] == 1
+    else:
+        for p in range(len(table) // 3):
+            ones += table[3 * p + 1] == 1
+    return ones
+
+
 @kernel
 def _median(cells, base, slots, width, active):  # type: ignore[no-untyped-def]
-    """The count at rank ``active // 2`` from below. Most are small, and are counted by value."""
+    """The count at rank ``active // 2`` from below. Most often it is 1, else small and counted by value."""
+    if _ones(cells[base : base + width * slots], width) > active // 2:
+        return np.int64(1)
     small = np.zeros(256, np.int64)
     for p in range(slots):
         c = cells[base + width * p + 1]
@@ -161,6 +176,25 @@ def _median(cells, base, slots, width, active):  # type: ignore[no-untyped-def]
     return np.partition(counts, rank)[rank]
 
 
+@inlined
+def _larger(table, width, less, kept):  # type: ignore[no-untyped-def]
+    """Copy the cells that count more than `less`; returns how many. Each is copied, and then kept or
+    overwritten: there is no branch to mispredict."""
+    n = np.int64(0)
+    if width == LONG:
+        for p in range(len(table) // 2):
+            kept[2 * n] = table[2 * p]
+            kept[2 * n + 1] = table[2 * p + 1]
+            n += np.int64(table[2 * p + 1] > less)
+    else:
+        for p in range(len(table) // 3):
+            kept[3 * n] = table[3 * p]
+            kept[3 * n + 1] = table[3 * p + 1]
+            kept[3 * n + 2] = table[3 * p + 2]
+            n += np.int64(table[3 * p + 1] > less)
+    return n
+
+
 @kernel
 def purge(tables, g, width):  # type: ignore[no-untyped-def]
     """Take the median count from every counter and drop those it leaves nothing of.
@@ -179,18 +213,13 @@ def purge(tables, g, width):  # type: ignore[no-untyped-def]
     )
     slots = np.int64(1) << np.int64(lgs[g])
     less = _median(cells, base, slots, width, active[g])
-    kept = np.empty(width * (active[g] // 2 + 1), np.int64)
-    n = np.int64(0)
-    first = np.int64(-1)
-    for p in range(slots):
-        at = base + width * p
-        if cells[at + 1] > less:
-            for w in range(width):
-                kept[width * n + w] = cells[at + w]
-            n += 1
-        elif cells[at + 1] > 0 and (first < 0 or cells[at] < cells[first]):
-            first = at
+    kept = np.empty(width * (active[g] // 2 + 2), np.int64)
+    n = _larger(cells[base : base + width * slots], width, less, kept)
     if n == 0:
+        first = np.int64(-1)
+        for at in range(base, base + width * slots, width):
+            if cells[at + 1] > 0 and (first < 0 or cells[at] < cells[first]):
+                first = at
         for w in range(width):
             kept[w] = cells[first + w]
         kept[1] += less
