@@ -96,6 +96,32 @@ def offer(heap, priorities, items, priority, item):  # type: ignore[no-untyped-d
 
 
 @kernel
+def offer_all(heaps, priorities, items, groups, coming, first_item, taken):  # type: ignore[no-untyped-def]
+    """Rows with priorities of their own into their groups; fills `taken` with those that enter; how many."""
+    count = np.int64(0)
+    for row in range(len(groups)):
+        heap = heaps[groups[row]]
+        if is_full(heap) and coming[row] <= priorities[heap.start]:
+            continue
+        offer(heap, priorities, items, coming[row], first_item + count)
+        taken[count] = row
+        count += 1
+    return count
+
+
+@kernel
+def shrink(heaps, priorities, items, most):  # type: ignore[no-untyped-def]
+    """Lower each group's k to what `most` has for it."""
+    for g in range(len(heaps)):
+        heap = heaps[g]
+        if most[g] < heap.k:
+            heap.k = most[g]
+            heap.left = UNDRAWN
+            while heap.size > heap.k:
+                drop_least(heap, priorities, items)
+
+
+@kernel
 def merge(heaps, priorities, items, groups, samples, coming, first_item):  # type: ignore[no-untyped-def]
     """Whole samples into groups: `samples` as in `images.Parts`, `coming` their items' priorities, sample by
     sample, those items numbered from `first_item` on.

@@ -28,12 +28,14 @@ def scatter(data, starts, lengths, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def descending(priority, sizes):  # type: ignore[no-untyped-def]
-    """The first sample whose priorities aren't finite and falling, −1 if all are."""
+def descending(priority, sizes, bound):  # type: ignore[no-untyped-def]
+    """The first sample whose priorities aren't finite, falling and below `bound`, −1 if all are."""
     at = np.int64(0)
     for i in range(len(sizes)):
+        least = bound
         for j in range(at, at + sizes[i]):
-            if not np.isfinite(priority[j]) or (j > at and priority[j] > priority[j - 1]):
+            if not np.isfinite(priority[j]) or priority[j] > least or priority[j] >= bound:
                 return i
+            least = priority[j]
         at += sizes[i]
     return -1

@@ -14,6 +14,7 @@
     32      u64     MurmurHash3 of the image with zeros here
     40              random state (u64) and what is left of the jump (f64), where kept
                     priorities (f64), greatest first
+                    times (i64, microseconds) in that order, where the family keeps them
                     items in that order: 8 bytes each; or their ends (u32), then their bytes;
                     or an Arrow IPC stream of one column
 
@@ -22,7 +23,7 @@ All little-endian. Equal samples have equal bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -70,11 +71,12 @@ def samples_of(n: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Samples as columns: a `SAMPLE` each, and a priority and an item for each of their items in turn."""
+    """Samples as columns: a `SAMPLE` each, and a priority, an item, perhaps a time for each of its items."""
 
     samples: np.ndarray
     priority: np.ndarray
     items: pa.Array
+    times: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,12 @@ class Format:
     name: str
     number: int
     parameter: float = 0.0
+    bound: float = -1e-305
+    """What every priority is below."""
+    timed: bool = False
+    """Whether the items' times are kept."""
+    beyond_k: bool = False
+    """Whether a sample may hold more than k items."""
 
     def write(self, parts: Parts) -> pa.Array:
         """One image a sample, as Arrow binary."""
@@ -103,6 +111,7 @@ class Format:
             (heads, np.full(len(heads), HEAD.itemsize)),
             (states[seeded > 0], seeded * STATE.itemsize),
             (parts.priority, size * 8),
+            (parts.times, size * 8 * self.timed),
             (ends, size * 4 if len(ends) else np.zeros_like(size)),
             (data, lengths),
         ]
@@ -131,7 +140,7 @@ class Format:
             samples[name] = heads[name]
         size, seeded = samples["size"].copy(), samples["seeded"].copy()
         at = starts + HEAD.itemsize
-        left_over = lengths - HEAD.itemsize - seeded * STATE.itemsize - 8 * size
+        left_over = lengths - HEAD.itemsize - seeded * STATE.itemsize - (8 + 8 * self.timed) * size
         self._require(left_over >= 0, "is cut short")
 
         def section(length: np.ndarray, dtype: Any) -> np.ndarray:
@@ -143,10 +152,11 @@ class Format:
 
         stored = section(seeded * STATE.itemsize, STATE)
         samples["state"][seeded > 0], samples["left"][seeded > 0] = stored["state"], stored["left"]
-        self._require(np.isfinite(samples["left"]), "has a jump that is no number")
+        self._require(~np.isnan(samples["left"]), "has a jump that is no number")
         priority = section(size * 8, np.float64)
-        wrong = kernels.descending(priority, size)
-        self._require(np.arange(len(heads)) != wrong, "has priorities that aren't falling numbers")
+        wrong = kernels.descending(priority, size, self.bound)
+        self._require(np.arange(len(heads)) != wrong, "has priorities out of order or range")
+        times = section(size * 8 * self.timed, np.int64)
         codes = heads["items"][size > 0]
         if len(codes) and (codes != codes[0]).any():
             raise SketchError(f"{self.name}: samples of different types of items can't be merged")
@@ -154,7 +164,7 @@ class Format:
             items = payloads.unpack(int(codes[0]) if len(codes) else payloads.NONE, size, left_over, section)
         except (ValueError, pa.ArrowException, OSError) as error:
             raise SketchError(f"{self.name}: the image's items can't be read: {error}") from error
-        return Parts(samples, priority, items)
+        return Parts(samples, priority, items, times)
 
     def _heads(
         self, starts: np.ndarray, lengths: np.ndarray, bounds: np.ndarray, data: np.ndarray
@@ -177,7 +187,7 @@ class Format:
         self._require(heads["parameter"] == self.parameter, f"has a parameter other than {self.parameter}")
         size, k, seen = heads["size"].astype(np.int64), heads["k"].astype(np.int64), heads["seen"]
         sound = (heads["zero"] == 0) & (heads["seeded"] <= 1) & (k >= 1) & (k <= MOST_K)
-        sound &= (size <= k) & (size <= seen) & (heads["items"] <= payloads.IPC)
+        sound &= (size <= seen) & ((size <= k) | self.beyond_k) & (heads["items"] <= payloads.IPC)
         sound &= (size > 0) == (heads["items"] != payloads.NONE)
         self._require(sound, "has a head that contradicts itself")
         return heads

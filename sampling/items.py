@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..sketches.columns import Values, as_array, as_values, flattened
-from ..sketches.hash import hash_values
+from ..sketches.hash import SEED, hash_values
 from ..sketches.jit import kernel
 from ..sketches.protocol import SketchError
 from .priority import mix
@@ -19,27 +19,50 @@ from .priority import mix
 _SCALARS = (Mapping, pa.Scalar, datetime, date, time, timedelta, Decimal)
 
 
-def as_items(values: Any) -> tuple[pa.Array, np.ndarray | None]:
-    """Any column, or one scalar, as an Arrow array without nulls, and the row of each item (None: its own).
+class Rows(NamedTuple):
+    """A column to sample from: `items` without nulls, the row of each (None: its own), and how many rows."""
+
+    items: pa.Array
+    rows: np.ndarray | None
+    length: int
+
+    def per_item(self, per_row: Any, name: str) -> np.ndarray:
+        """A row-wise array (group numbers, weights) item-wise. Raises `ValueError` for another length."""
+        array = np.asarray(per_row)
+        if array.shape != (self.length,):
+            raise ValueError(f"expected one {name} a row, {self.length} in all, got {array.shape}")
+        return array if self.rows is None else array[self.rows]
+
+
+def as_rows(values: Any) -> Rows:
+    """Any column, or one scalar, as Arrow items without nulls.
 
     Lists are flattened, dictionaries decoded; a record batch, an Arrow table or a data frame gives structs.
 
-    >>> as_items([["a", None], [], ["b"]])[1].tolist()
+    >>> as_rows([["a", None], [], ["b"]]).rows.tolist()
     [0, 2]
-    >>> as_items({"user": 7, "text": "hello"})[0].type
+    >>> as_rows({"user": 7, "text": "hello"}).items.type
     StructType(struct<user: int64, text: string>)
     """
     if isinstance(values, Values):
-        return values.to_arrow(), values.rows
+        length = len(values) if values.rows is None else int(values.rows.max(initial=-1)) + 1
+        return Rows(values.to_arrow(), values.rows, length)
     if isinstance(values, pa.Table):
         values = values.to_struct_array()
     elif isinstance(values, _SCALARS):
         values = [values.as_py() if isinstance(values, pa.Scalar) else values]
-    items, rows = flattened(as_array(values))
+    array = as_array(values)
+    items, rows = flattened(array)
     if pa.types.is_nested(items.type):
         # Arrow takes no rows that have views inside.
         items = items.cast(kept_type(items.type))
-    return items, rows
+    return Rows(items, rows, len(array))
+
+
+def is_list(given: pa.DataType) -> bool:
+    """Whether values of the type are lists."""
+    types = pa.types
+    return bool(types.is_list(given) or types.is_large_list(given) or types.is_fixed_size_list(given))
 
 
 def kept_type(given: pa.DataType) -> pa.DataType:
@@ -61,13 +84,13 @@ def kept_type(given: pa.DataType) -> pa.DataType:
         return pa.binary()
     if types.is_struct(given):
         return pa.struct([pa.field(f.name, kept_type(f.type)) for f in given])
-    if types.is_list(given) or types.is_large_list(given) or types.is_fixed_size_list(given):
+    if is_list(given):
         return pa.list_(kept_type(given.value_type))
     return given
 
 
-def hash_items(array: pa.Array) -> np.ndarray:
-    """64 bits of each item, of any type, as uint64; for plain types the MurmurHash3 that sketches count by.
+def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
+    """64 bits of each item, of any type, as uint64: MurmurHash3 of plain ones, 0 for null.
 
     A struct's hash follows from its fields', a list's from its elements' in their order. Raises `TypeError`
     for types that have no hash (maps, unions, intervals).
@@ -77,19 +100,22 @@ def hash_items(array: pa.Array) -> np.ndarray:
         hashes = np.zeros(len(flat), np.uint64)
         every = np.arange(len(flat))
         for field in flat.flatten():
-            _fold(every, hash_items(field), hashes)
+            _fold(every, hash_items(field, seed), hashes)
     elif pa.types.is_decimal(flat.type):
-        hashes = hash_items(flat.cast(pa.string()))
+        hashes = hash_items(flat.cast(pa.string()), seed)
     elif pa.types.is_fixed_size_binary(flat.type):
-        hashes = hash_items(flat.cast(pa.binary()))
+        hashes = hash_items(flat.cast(pa.binary()), seed)
     else:
-        values = as_values(flat)
-        hashes = hash_values(values)[0]
+        hashes = hash_values(as_values(flat), seed)[0]
     if rows is None:
         return hashes
-    folded = np.zeros(len(array), np.uint64)
-    _fold(rows, hashes, folded)
-    return folded
+    out = np.zeros(len(array), np.uint64)
+    if is_list(array.type):
+        out[array.is_valid().to_numpy(zero_copy_only=False)] = seed
+        _fold(rows, hashes, out)
+    else:
+        out[rows] = hashes
+    return out
 
 
 @kernel
@@ -131,10 +157,10 @@ class Items:
         kind = kept_type(given)
         if self.type is None:
             self.type = kind
-        elif self.type == pa.int64() and kind == pa.float64():
+        elif self.type == pa.null() or (self.type == pa.int64() and kind == pa.float64()):
             self._chunks = [chunk.cast(kind) for chunk in self._chunks]
             self.type = kind
-        elif kind != self.type and not (self.type == pa.float64() and kind == pa.int64()):
+        elif kind not in (self.type, pa.null()) and not (self.type == pa.float64() and kind == pa.int64()):
             raise SketchError(f"{family}: holds {self.type} items, so {kind} items can't be added; cast them")
 
     def append(self, array: pa.Array) -> None:

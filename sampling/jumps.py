@@ -2,7 +2,7 @@
 
 With −t the least priority kept, a row of weight w enters with probability 1 − exp(−w·t), so the weight
 passed by before the next one enters is exponential of mean 1/t: draw it once, then only subtract (algorithm
-A-ExpJ of Efraimidis and Spirakis 2006, §4). With equal weights subtracting is arithmetic and the rows between
+A-ExpJ of Efraimidis and Spirakis 2006). With equal weights subtracting is arithmetic and the rows between
 are not even read. What is left of a jump is kept between batches, so that any cut into batches takes the same
 rows.
 """
@@ -47,10 +47,11 @@ def draw_jump(heap, priorities):  # type: ignore[no-untyped-def]
 
 @kernel
 def update_one(  # type: ignore[no-untyped-def]
-    heaps, priorities, items, rows, numbers, offsets, data, first_item, taken
+    heaps, priorities, items, numbers, offsets, data, first_item, taken
 ):
     """Rows of weight 1 into group 0. Fills `taken` with those taken, numbered from `first_item` on."""
     heap = heaps[0]
+    rows = np.int64(len(taken))
     heap.seen += rows
     count = np.int64(0)
     row = np.int64(0)

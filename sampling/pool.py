@@ -15,17 +15,27 @@ _SPARE_ITEMS = 1024
 """Items no longer referred to that are put up with, beside as many as are."""
 
 
+def new_heaps(base: np.uint64, start: int, end: int, k: int, seeded: bool) -> np.ndarray:
+    """Empty groups `start` to `end`, each with a random state of its own that follows from `base`."""
+    heaps = np.zeros(max(end - start, 0), kernels.HEAP)
+    heaps["k"], heaps["left"], heaps["seeded"] = k, kernels.UNDRAWN, seeded
+    states = np.empty(len(heaps), np.uint64)
+    group_states(base, start, states)
+    heaps["state"] = states
+    return heaps
+
+
 class Pool:
     """Bottom-k samples by group number; every class of this floor that keeps k items keeps them here."""
 
     def __init__(self, n: int, k: int, seed: int | None) -> None:
         self.k = k
         self.items = Items()
-        self.heaps = np.empty(0, kernels.HEAP)
         self.slots = np.empty(0, np.float64), np.empty(0, np.int64)
         """Priorities and item numbers."""
         self._seeded = seed is not None
         self._base = np.uint64(base_state(seed))
+        self.heaps = new_heaps(self._base, 0, 0, k, self._seeded)
         self._end = 0
         self.resize(n)
 
@@ -34,14 +44,7 @@ class Pool:
 
     def resize(self, n: int) -> None:
         """Grow to `n` groups, the new ones empty, each with a random state of its own."""
-        have = len(self)
-        if n <= have:
-            return
-        new = np.zeros(n - have, kernels.HEAP)
-        new["k"], new["left"], new["seeded"] = self.k, kernels.UNDRAWN, self._seeded
-        states = np.empty(n - have, np.uint64)
-        group_states(self._base, have, states)
-        new["state"] = states
+        new = new_heaps(self._base, len(self), n, self.k, self._seeded)
         self.heaps = np.concatenate([self.heaps, new])
 
     def reserve(self, coming: np.ndarray) -> None:
@@ -61,9 +64,29 @@ class Pool:
             self.slots = grown(self.slots[0], room), grown(self.slots[1], room)
         self._end = kernels.move(self.heaps, *self.slots, wanted, self._end)
 
+    def add(self, groups: np.ndarray, priorities: np.ndarray, items: pa.Array) -> None:
+        """Items with priorities of their own, of an accepted type; the caller counts what was seen."""
+        self.reserve(np.bincount(groups, minlength=len(self)))
+        taken = np.empty(len(groups), np.int64)
+        first = len(self.items)
+        count = kernels.offer_all(self.heaps, *self.slots, groups, priorities, first, taken)
+        self.keep(items.take(pa.array(taken[:count])))
+
+    def shrink(self, k: np.ndarray) -> None:
+        """Lower each group's k to ``k[g]``; its lesser items go."""
+        kernels.shrink(self.heaps, *self.slots, k)
+
+    def select(self, groups: np.ndarray) -> None:
+        """Keep only these groups, numbered in this order."""
+        self.heaps = self.heaps[groups]
+        self._forget()
+
     def keep(self, taken: pa.Array) -> None:
         """Store the items that a kernel numbered from `len(items)` on, and forget those it replaced."""
         self.items.append(taken)
+        self._forget()
+
+    def _forget(self) -> None:
         if len(self.items) > _SPARE_ITEMS:
             kept = int(self.heaps["size"].sum())
             if len(self.items) > 2 * kept + _SPARE_ITEMS:

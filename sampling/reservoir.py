@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from . import jumps
-from .bottom_k import BottomK, BottomKGroups, Columns
 from .images import Format
+from .items import Rows
+from .jumping import Columns, Jumping, JumpingGroups
 
 
-class ReservoirGroups(BottomKGroups):
+class ReservoirGroups(JumpingGroups):
     """A uniform sample of k rows for each of many groups; `Reservoir` states the promise.
 
     >>> groups = ReservoirGroups(2, k=2, seed=1)
@@ -21,31 +23,33 @@ class ReservoirGroups(BottomKGroups):
     """
 
     _format: Format = Format("Reservoir", 1)
-    _single: ClassVar[type[BottomK]]
+    _single: ClassVar[type[Jumping]]
 
     def __init__(self, n: int = 0, k: int = 100, seed: int | None = None) -> None:
         super().__init__(n, k, seed)
 
-    def _enter(
-        self, groups: np.ndarray | None, length: int, columns: Columns, prepared: Any, taken: np.ndarray
-    ) -> int:
+    def _prepare(self, rows: Rows, **inputs: Any) -> None:
+        if inputs:
+            raise TypeError(f"Reservoir.update() takes no {', '.join(inputs)}")
+
+    def _enter(self, groups: np.ndarray | None, columns: Columns, prepared: Any, taken: np.ndarray) -> int:
         pool, first = self._pool, len(self._pool.items)
         if groups is None:
-            return int(jumps.update_one(pool.heaps, *pool.slots, length, *columns, first, taken))
+            return int(jumps.update_one(pool.heaps, *pool.slots, *columns, first, taken))
         return int(jumps.update_many(pool.heaps, *pool.slots, groups, *columns, first, taken))
 
 
-class Reservoir(BottomK):
+class Reservoir(Jumping):
     """k rows that stand for all: each set of k rows of the stream is equally likely to be the sample.
 
     For looking at rows, and for estimating whatever can be computed of rows: a share read off the sample is
-    within ``error(confidence)`` of the stream's, 0.043 at 95 % for k = 1,000 (Hoeffding 1963, §6: sampling
+    within ``error(confidence)`` of the stream's, 0.043 at 95 % for k = 1,000 (Hoeffding 1963; sampling
     without replacement is no worse). Items may be of any Arrow type, records included. Memory is k items and
     16 bytes each.
 
     Every row has a random priority and the k greatest are kept, so merging takes the k greatest of both: it
     is exact, associative and commutative, and merged parts are distributed as one sample of the whole. Once
-    full it jumps over the rows that would not enter (Efraimidis and Spirakis 2006, §4, of equal weights).
+    full it jumps over the rows that would not enter (A-ExpJ of Efraimidis and Spirakis 2006, equal weights).
 
     `seed` makes a run repeatable; the random state is then kept in the bytes. Without one every sample draws
     its own. Give the parts of one stream different seeds, or none. Raises `SketchError` for a k out of range,
@@ -73,6 +77,20 @@ class Reservoir(BottomK):
     def update(self, values: Any) -> Self:
         """Add a scalar, a list, a NumPy or Arrow column, or records; nulls are skipped."""
         return self._update(values)
+
+    def error(self, confidence: float = 0.95) -> float:
+        """How far a share read off the sample is from the stream's, at most, at that confidence.
+
+        Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample is the stream.
+        """
+        if not 0.0 < confidence < 1.0:
+            raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+        if len(self) >= self.n:
+            return 0.0
+        return math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * len(self)))
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}, a share of it ±{self.error():.1%} at 95 %"
 
 
 ReservoirGroups._single = Reservoir

@@ -15,67 +15,45 @@ import pytest
 from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
 from streamgauge.sketches.protocol import SketchError
 
-RUNS = 2000
+from .chance import deviation, included, merged, repeat
 
-
-def chi_square(counts: np.ndarray, expected: float) -> float:
-    """Of inclusion counts of samples of k out of n: mean n − 1 after the factor that k of n brings."""
-    n, share = len(counts), expected / RUNS
-    return float(((counts - expected) ** 2).sum() / (expected * (1 - share)) * (n - 1) / n)
-
-
-def far_out(statistic: float, degrees: int) -> float:
-    """Standard deviations from the mean (Wilson and Hilferty)."""
-    return ((statistic / degrees) ** (1 / 3) - (1 - 2 / (9 * degrees))) / (2 / (9 * degrees)) ** 0.5
-
-
-def included(make: Any, n: int) -> np.ndarray:
-    counts = np.zeros(n)
-    for seed in range(RUNS):
-        counts[make(seed).values().to_numpy()] += 1
-    return counts
+RUNS = 4000
 
 
 @pytest.mark.parametrize(("k", "n"), [(1, 20), (5, 60), (30, 400), (50, 51)])
 def test_every_row_is_equally_likely(k: int, n: int) -> None:
-    rows = np.arange(n)
-    counts = included(lambda seed: Reservoir(k, seed=seed).update(rows), n)
+    counts = included(repeat(ReservoirGroups(RUNS, k, seed=1), np.arange(n)), n)
     assert counts.sum() == k * RUNS
-    assert abs(far_out(chi_square(counts, RUNS * k / n), n - 1)) < 4
+    assert abs(deviation(counts, RUNS * k / n, RUNS)) < 4
 
 
-def test_merged_parts_are_distributed_as_the_whole() -> None:
-    parts = np.split(np.arange(200), [3, 50, 170])
-    for same_seed in (False, True):
+def test_seeds_are_independent() -> None:
+    counts = np.zeros(60)
+    for seed in range(RUNS):
+        counts[Reservoir(5, seed=seed).update(np.arange(60)).values().to_numpy()] += 1
+    assert abs(deviation(counts, RUNS / 12, RUNS)) < 4
 
-        def merged(seed: int, same: bool = same_seed) -> Reservoir:
-            samples = [
-                Reservoir(8, seed=seed if same else 4 * seed + i).update(part) for i, part in enumerate(parts)
-            ]
-            for other in samples[1:]:
-                samples[0].merge(other)
-            return samples[0]
 
-        counts = included(merged, 200)
-        assert abs(far_out(chi_square(counts, RUNS * 8 / 200), 199)) < 4
+@pytest.mark.parametrize("seeds", [(1, 2, 3, 4), (5, 5, 5, 5)])
+def test_merged_parts_are_distributed_as_the_whole(seeds: tuple[int, ...]) -> None:
+    cuts = np.split(np.arange(200), [3, 50, 170])
+    parts = [repeat(ReservoirGroups(RUNS, 8, seed=seed), part) for seed, part in zip(seeds, cuts)]
+    assert abs(deviation(included(merged(*parts), 200), RUNS * 8 / 200, RUNS)) < 4
 
 
 def test_pairs_are_equally_likely() -> None:
     n, k, runs = 7, 3, 7000
-    pairs = np.zeros((n, n))
-    for seed in range(runs):
-        chosen = Reservoir(k, seed=seed).update(np.arange(n)).values().to_pylist()
-        for a, b in itertools.combinations(sorted(chosen), 2):
-            pairs[a, b] += 1
-    counts = pairs[np.triu_indices(n, 1)]
+    table = repeat(ReservoirGroups(runs, k, seed=2), np.arange(n)).to_columns()
+    chosen = np.zeros((runs, n), int)
+    chosen[table["group"].to_numpy(), table["item"].to_numpy()] = 1
+    counts = (chosen.T @ chosen)[np.triu_indices(n, 1)]
     assert abs(counts - runs / 7).max() < 4.5 * (runs / 7) ** 0.5
 
 
 def test_the_first_of_the_values_is_a_uniform_sample_too() -> None:
-    counts = np.zeros(30)
-    for seed in range(RUNS):
-        counts[Reservoir(10, seed=seed).update(range(30)).values()[0].as_py()] += 1
-    assert abs(far_out(chi_square(counts, RUNS / 30), 29)) < 4
+    table = repeat(ReservoirGroups(RUNS, 10, seed=3), np.arange(30)).to_columns()
+    counts = np.bincount(table["item"].to_numpy()[::10], minlength=30)
+    assert abs(deviation(counts, RUNS / 30, RUNS)) < 4
 
 
 def test_merging_is_exact_in_any_order() -> None:
@@ -133,16 +111,6 @@ def test_a_group_is_a_sample_of_its_own_rows() -> None:
     again = ReservoirGroups(40, k=7, seed=2)
     again.update(groups, rows)
     assert again.to_arrow().equals(many.to_arrow())
-
-
-def test_rows_of_a_group_are_equally_likely() -> None:
-    counts = np.zeros(60)
-    groups = np.arange(60) % 3
-    many = ReservoirGroups(3 * RUNS, k=4, seed=9)
-    for run in range(RUNS):
-        many.update(groups + 3 * run, np.arange(60))
-    np.add.at(counts, many.to_columns()["item"].to_numpy(), 1)
-    assert abs(far_out(chi_square(counts, RUNS * 4 / 20), 59)) < 4
 
 
 def test_a_million_groups_cost_little() -> None:
@@ -239,10 +207,10 @@ def test_a_full_sample_is_the_stream_until_k() -> None:
 def test_a_share_read_off_the_sample_lies_inside_its_error() -> None:
     rows = np.arange(10_000) < 3000
     outside = 0
-    for seed in range(400):
+    for seed in range(200):
         sample = Reservoir(200, seed=seed).update(rows)
         outside += abs(sample.values().to_numpy(zero_copy_only=False).mean() - 0.3) > sample.error(0.9)
-    assert outside <= 40
+    assert outside <= 20
 
 
 @pytest.mark.parametrize("k", [0, -1, 2**31, 1.5, "3"])
