@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from streamgauge import Stream, distinct, quantiles, top_k
 from streamgauge import json as json_value
 from streamgauge.apps.kafka.broker import EmbeddedKafka
@@ -33,7 +35,12 @@ QUIX_HOME = Path(sys.prefix) / "quix"
 def ours(bootstrap: str, topic: str) -> float:
     """Messages a second of our consumer, from the call to the closed windows."""
     stream = (
-        Stream.from_kafka(topic, value=json_value(SCHEMA), time="ts", bootstrap_servers=bootstrap)
+        Stream.from_kafka(
+            topic,
+            value=json_value(SCHEMA),
+            time=pl.from_epoch("ts", time_unit="ms"),
+            bootstrap_servers=bootstrap,
+        )
         .tumbling("1m")
         .agg(users=distinct("user"), prices=quantiles("price"), tags=top_k("tag"))
     )
