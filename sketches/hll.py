@@ -11,7 +11,7 @@ from .columns import as_values
 from .group_numbers import as_groups
 from .hll_coupons import CHUNK, coupon_chunks, read_only
 from .hll_dense import update_dense_coupons, update_dense_int64
-from .hll_estimate import COUPON_RSE, composite_table, estimates, relative_error
+from .hll_estimate import COUPON_RSE, composite_table, estimates, relative_errors
 from .hll_groups import NO_GROUP, NO_ROOM, new_update_scratch, update_groups, update_groups_int64
 from .hll_images import sizes, write_compact_coupons, write_hll4, write_images
 from .hll_reading import REASONS
@@ -19,7 +19,6 @@ from .hll_store import DENSE, OUT_OF_ORDER, Store, new_store, with_room, with_sk
 from .hll_union import fold_images, new_scratch, rebuild_stale
 from .protocol import Groups, Sketch, SketchError
 
-_LARGEST_LG_K = 21
 _ROWS = 1 << 20  # group numbers of other types are made int64 so many at a time
 
 
@@ -100,7 +99,10 @@ class HLLGroups(Groups):
             )
 
     def _fold(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[int, int]:
-        scratch = new_scratch(_LARGEST_LG_K)
+        heads = offsets[:-1].astype(np.int64) + 3
+        lg_ks = data[heads[heads < offsets[1:]]]
+        groups, offsets, data = read_only(groups), read_only(offsets), read_only(data)
+        scratch = new_scratch(max(self.lg_k, min(int(lg_ks.max(initial=0)), 21)))
         done, status = 0, -1
         while status == -1:
             done, status = fold_images(self._store, groups, offsets, data, done, scratch)
@@ -148,15 +150,14 @@ class HLLGroups(Groups):
             raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
         estimate, seen = self._estimates()
         store = self._store
-        lower_error = np.full(self._n, std_devs * COUPON_RSE)
-        upper_error = lower_error.copy()
-        dense = np.flatnonzero(store.sketches["form"][: self._n] == DENSE)
-        rows = store.sketches["where"][dense] >> store.lg_stride[0]
-        kinds = np.stack([store.sketches["lg_k"][dense], store.least[rows, 2] & OUT_OF_ORDER], axis=1)
-        for lg_k, out_of_order in np.unique(kinds, axis=0).tolist():
-            alike = dense[(kinds == (lg_k, out_of_order)).all(axis=1)]
-            lower_error[alike], upper_error[alike] = relative_error(lg_k, bool(out_of_order), std_devs)
-        return np.maximum(estimate / (1 + lower_error), seen), np.maximum(estimate / (1 - upper_error), seen)
+        sketches = store.sketches[: self._n]
+        dense = sketches["form"] == DENSE
+        rows = np.where(dense, sketches["where"] >> store.lg_stride[0], 0)
+        out_of_order = store.least[rows, 2] & OUT_OF_ORDER
+        errors = relative_errors()[sketches["lg_k"], out_of_order, std_devs - 1]
+        errors[~dense] = std_devs * COUPON_RSE
+        lower, upper = estimate / (1 + errors[:, 0]), estimate / (1 - errors[:, 1])
+        return np.maximum(lower, seen), np.maximum(upper, seen)
 
     def _estimates(self) -> tuple[np.ndarray, np.ndarray]:
         estimate = np.empty(self._n, np.float64)

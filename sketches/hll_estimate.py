@@ -93,14 +93,16 @@ def composite_table() -> np.ndarray:
 
 
 @cache
-def relative_error(lg_k: int, out_of_order: bool, std_devs: int) -> tuple[float, float]:
-    """(lower, upper) relative error of 2^lg_k registers at 1, 2 or 3 standard deviations."""
-    if lg_k > 12:
-        rse = math.sqrt(3.0 * math.log(2.0) - 1.0) if out_of_order else math.sqrt(math.log(2.0))
-        error = std_devs * rse / math.sqrt(1 << lg_k)
-        return error, error
-    lower, upper = (_COMPOSITE_LOWER, _COMPOSITE_UPPER) if out_of_order else (_HIP_LOWER, _HIP_UPPER)
-    return float(lower[lg_k - 4, std_devs - 1]), float(upper[lg_k - 4, std_devs - 1])
+def relative_errors() -> np.ndarray:
+    """Relative error of registers by lg_k, out of order, standard deviations − 1, lower or upper."""
+    table = np.full((22, 2, 3, 2), np.nan)
+    table[4:13, 0, :, 0], table[4:13, 0, :, 1] = _HIP_LOWER, _HIP_UPPER
+    table[4:13, 1, :, 0], table[4:13, 1, :, 1] = _COMPOSITE_LOWER, _COMPOSITE_UPPER
+    for lg_k in range(13, 22):
+        for out_of_order, rse in enumerate((math.sqrt(math.log(2.0)), math.sqrt(3.0 * math.log(2.0) - 1.0))):
+            for std_devs in (1, 2, 3):
+                table[lg_k, out_of_order, std_devs - 1] = std_devs * rse / math.sqrt(1 << lg_k)
+    return table
 
 
 @lean
