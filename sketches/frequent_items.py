@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from . import frequent_items_bytes as images
 from . import frequent_items_kernels as kernels
+from . import frequent_items_strings as strings
 from . import frequent_items_tables as tables
 from .columns import Values, as_array, as_values
 from .group_numbers import as_groups, grown
@@ -26,7 +27,7 @@ from .weights import as_weights, total
 
 Kind = Literal["string", "long"]
 
-_ROWS_AT_ONCE = 32_768
+_ROWS_AT_ONCE = 16_384
 _NONE = np.empty(0, np.int64)
 
 
@@ -280,11 +281,12 @@ class FrequentItemsGroups(Groups):
         for begin in range(0, n, _ROWS_AT_ONCE):
             end = min(begin + _ROWS_AT_ONCE, n)
             offsets = found.offsets[begin : end + 1]
-            self._make_room(int(offsets[-1]) - int(offsets[0]) + 4 * (end - begin))
-            some = groups[begin:end], offsets, found.data, weights[begin:end]
+            keys, mores = np.empty(end - begin, np.int64), np.empty(end - begin, np.int64)
+            self._make_room(strings.identify(offsets, found.data, keys, mores))
+            some = groups[begin:end], keys, mores, offsets, found.data, weights[begin:end]
             row = 0
             while row < end - begin:
-                row = kernels.add_strings((*self._tables,), self._arena, *some, row, self._lg_max)
+                row = strings.add_strings((*self._tables,), self._arena, *some, row, self._lg_max)
                 if row < end - begin:
                     self._enlarge()
 
@@ -301,7 +303,7 @@ class FrequentItemsGroups(Groups):
         if used + needed <= len(self._arena):
             return
         live = np.empty(used, np.uint8)
-        size = tables.compact_strings((*self._tables,), self._arena, live)
+        size = strings.compact_strings((*self._tables,), self._arena, live)
         self._arena = np.empty(2 * size + 4 * needed, np.uint8)
         self._arena[:size] = live[:size]
 
@@ -338,7 +340,7 @@ class FrequentItemsGroups(Groups):
     def to_arrow(self) -> pa.Array:
         """The images as `binary`, one a group. Raises `OverflowError` beyond 2 GiB in all."""
         ends = np.zeros(self._n + 1, np.int64)
-        images.image_ends((*self._tables,), self._arena, self._n, self._width, ends)
+        images.image_ends((*self._tables,), self._n, self._width, ends)
         if ends[-1] >= 1 << 31:
             raise OverflowError(
                 f"frequent items: {ends[-1]} bytes of sketches don't fit one Arrow column; use fewer groups "
@@ -359,20 +361,20 @@ class FrequentItemsGroups(Groups):
     def _dense(self, group: int) -> tuple[pa.Array, np.ndarray]:
         """Items and counters of a group, the largest first."""
         n = int(self._tables.active[group])
-        keys, counts, places = (np.empty(n, np.int64) for _ in range(3))
-        images.dense((*self._tables,), group, self._width, keys, counts, places)
+        keys, counts, mores, places = (np.empty(n, np.int64) for _ in range(4))
+        images.dense((*self._tables,), group, self._width, keys, counts, mores, places)
         if self.kind == "long":
             return pa.array(keys), counts
         offsets = np.zeros(n + 1, np.int64)
-        data = np.empty(int(self._tables.heap[tables.BYTES]), np.uint8)
-        tables.copy_strings(self._arena, places, offsets, data)
+        data = np.empty(strings.SHORT * n + int(self._tables.heap[tables.BYTES]), np.uint8)
+        strings.copy_strings(keys, mores, places, self._arena, offsets, data)
         return Values("string", _NONE, offsets, data, None).to_arrow(), counts
 
     def _count(self, group: int, values: Values) -> int:
         if self.kind == "long":
             return int(kernels.find_long((*self._tables,), group, values.numbers[0]))
         offsets, data = values.offsets, values.data
-        return int(kernels.find_string((*self._tables,), self._arena, group, offsets, data))
+        return int(strings.find_string((*self._tables,), self._arena, group, offsets, data))
 
 
 def _take(values: Values, kept: np.ndarray) -> Values:

@@ -14,8 +14,8 @@ Little-endian; an empty sketch is the first eight bytes alone::
          24  int64, offset: what purges took from every counter
          32  int64 a counter, then its items: int64, or int32 length and UTF-8
 
-Counters are written from the largest to the smallest, equal ones by their item (a string's by its hash), so
-that equal sketches have equal bytes. DataSketches writes them in the order of its map, and reads any.
+Counters are written from the largest to the smallest, equal ones by the words they are known by, so that
+equal sketches have equal bytes. DataSketches writes them in the order of its map, and reads any.
 
 Source: datasketches-java `frequencies.PreambleUtil`; datasketches-cpp `frequent_items_sketch::serialize`.
 """
@@ -25,7 +25,8 @@ from __future__ import annotations
 import numpy as np
 
 from .bits import load32, load64
-from .frequent_items_kernels import hash_string, insert_long, insert_string
+from .frequent_items_kernels import insert_long
+from .frequent_items_strings import insert_string, put_number, put_string, size_of, words_of
 from .frequent_items_tables import (
     ACTIVE,
     BASE,
@@ -37,9 +38,8 @@ from .frequent_items_tables import (
     capacity,
     close_table,
     open_table,
-    string_size,
 )
-from .jit import inlined, kernel
+from .jit import kernel
 
 EMPTY_BYTES, PREAMBLE_BYTES = 8, 32
 MIN_LG, MAX_LG = 3, 26
@@ -59,14 +59,15 @@ FAULTS = (
 
 
 @kernel
-def dense(tables, g, width, keys, counts, places):  # type: ignore[no-untyped-def]
+def dense(tables, g, width, keys, counts, mores, places):  # type: ignore[no-untyped-def]
     """A group's counters in the order they are written: largest count, then smallest key, first."""
     n = tables[ACTIVE][g]
     if n == 0:
         return
     k = np.empty(n, np.int64)
     c = np.empty(n, np.int64)
-    s = np.empty(n, np.int64)
+    s = np.zeros(n, np.int64)
+    t = np.zeros(n, np.int64)
     base = tables[BASE][g]
     m = 0
     for p in range(np.int64(1) << np.int64(tables[LG][g])):
@@ -74,47 +75,48 @@ def dense(tables, g, width, keys, counts, places):  # type: ignore[no-untyped-de
         if tables[CELLS][at + 1] != 0:
             k[m] = tables[CELLS][at]
             c[m] = tables[CELLS][at + 1]
-            s[m] = tables[CELLS][at + 2] if width > LONG else 0
+            if width > LONG:
+                s[m] = tables[CELLS][at + 2]
+                t[m] = tables[CELLS][at + 3]
             m += 1
     if n > 24:
-        by_key = np.argsort(k, kind="mergesort")
-        order = by_key[np.argsort(-c[by_key], kind="mergesort")]
+        order = np.argsort(s, kind="mergesort") if width > LONG else np.arange(n)
+        order = order[np.argsort(k[order], kind="mergesort")]
+        order = order[np.argsort(-c[order], kind="mergesort")]
     else:
         order = np.arange(n)
         for i in range(1, n):
             x = order[i]
             j = i - 1
-            while j >= 0 and (c[order[j]] < c[x] or (c[order[j]] == c[x] and k[order[j]] > k[x])):
-                order[j + 1] = order[j]
+            while j >= 0:
+                y = order[j]
+                if c[y] > c[x] or (c[y] == c[x] and (k[y] < k[x] or (k[y] == k[x] and s[y] <= s[x]))):
+                    break
+                order[j + 1] = y
                 j -= 1
             order[j + 1] = x
     for i in range(n):
         keys[i] = k[order[i]]
         counts[i] = c[order[i]]
-        places[i] = s[order[i]]
+        mores[i] = s[order[i]]
+        places[i] = t[order[i]]
 
 
 @kernel
-def image_ends(tables, arena, groups, width, ends):  # type: ignore[no-untyped-def]
+def image_ends(tables, groups, width, ends):  # type: ignore[no-untyped-def]
     """Where each group's image ends, in ``ends[1:]``, when they follow each other."""
     used = np.int64(0)
     for g in range(groups):
         if tables[ACTIVE][g] == 0 and tables[WEIGHT][g] == 0:
             used += EMPTY_BYTES
         else:
-            used += PREAMBLE_BYTES + (8 if width > LONG else 16) * tables[ACTIVE][g]
+            used += PREAMBLE_BYTES + (12 if width > LONG else 16) * tables[ACTIVE][g]
             if width > LONG and tables[ACTIVE][g] > 0:
-                for p in range(np.int64(1) << np.int64(tables[LG][g])):
-                    at = tables[BASE][g] + width * p
+                base = tables[BASE][g]
+                for at in range(base, base + (np.int64(width) << np.int64(tables[LG][g])), width):
                     if tables[CELLS][at + 1] != 0:
-                        used += 4 + string_size(arena, tables[CELLS][at + 2])
+                        used += size_of(tables[CELLS][at + 2])
         ends[g + 1] = used
-
-
-@inlined
-def _put(out, at, value, size):  # type: ignore[no-untyped-def]
-    for b in range(size):
-        out[at + b] = np.uint8((value >> np.int64(8 * b)) & np.int64(255))
 
 
 @kernel
@@ -125,6 +127,7 @@ def write_images(tables, arena, groups, width, lg_max, ends, out):  # type: igno
         most = max(most, tables[ACTIVE][g])
     keys = np.empty(most, np.int64)
     counts = np.empty(most, np.int64)
+    mores = np.empty(most, np.int64)
     places = np.empty(most, np.int64)
     for g in range(groups):
         at = ends[g]
@@ -133,31 +136,29 @@ def write_images(tables, arena, groups, width, lg_max, ends, out):  # type: igno
         lg = np.int64(MIN_LG)
         while capacity(lg) < n:
             lg += 1
-        _put(out, at, np.int64(1 if empty else 4), 1)
-        _put(out, at + 1, np.int64(1), 1)
-        _put(out, at + 2, np.int64(10), 1)
-        _put(out, at + 3, np.int64(lg_max), 1)
-        _put(out, at + 4, lg, 1)
-        _put(out, at + 5, np.int64(5 if empty else 0), 3)
+        put_number(out, at, np.int64(1 if empty else 4), 1)
+        put_number(out, at + 1, np.int64(1), 1)
+        put_number(out, at + 2, np.int64(10), 1)
+        put_number(out, at + 3, np.int64(lg_max), 1)
+        put_number(out, at + 4, lg, 1)
+        put_number(out, at + 5, np.int64(5 if empty else 0), 3)
         if empty:
             continue
-        _put(out, at + 8, n, 8)
-        _put(out, at + 16, tables[WEIGHT][g], 8)
-        _put(out, at + 24, tables[OFFSET][g], 8)
-        dense(tables, g, width, keys, counts, places)
+        put_number(out, at + 8, n, 8)
+        put_number(out, at + 16, tables[WEIGHT][g], 8)
+        put_number(out, at + 24, tables[OFFSET][g], 8)
+        dense(tables, g, width, keys, counts, mores, places)
         at += PREAMBLE_BYTES
         for i in range(n):
-            _put(out, at + 8 * i, counts[i], 8)
+            put_number(out, at + 8 * i, counts[i], 8)
         at += 8 * n
         for i in range(n):
             if width == LONG:
-                _put(out, at, keys[i], 8)
+                put_number(out, at, keys[i], 8)
                 at += 8
             else:
-                size = 4 + string_size(arena, places[i])
-                for b in range(size):
-                    out[at + b] = arena[places[i] + b]
-                at += size
+                put_number(out, at, size_of(mores[i]), 4)
+                at += 4 + put_string(out, at + 4, keys[i], mores[i], places[i], arena)
 
 
 @kernel
@@ -273,9 +274,9 @@ def merge_images(tables, arena, groups, data, ends, start, width, lg_max):  # ty
                 at += 8
             else:
                 size = np.int64(load32(data, at))
-                key = hash_string(data, at + 4, at + 4 + size)
+                key, more = words_of(data, at + 4, size)
                 active[g] += insert_string(
-                    cells, base[g], lgs[g], arena, heap, key, data, at + 4, size, count
+                    cells, base[g], lgs[g], arena, heap, key, more, data, at + 4, count
                 )
                 at += 4 + size
         weight[g] = total

@@ -1,9 +1,9 @@
 """Hash tables of the frequent items, many groups in one arena of cells.
 
 A group's table is a power of two of cells, found at ``base[g]``; it starts with four and doubles, and the
-place it leaves goes to a list of free places of that size. Cells are ``(key, count)`` for longs and ``(hash,
-count, place)`` for strings, whose bytes lie at `place` in a byte arena as DataSketches stores them, an int32
-length and UTF-8. A count of 0 is a free cell. Collisions go to the next cell.
+place it leaves goes to a list of free places of that size. Cells are ``(key, count)`` for longs and ``(key,
+count, more, place)`` for strings, see `frequent_items_strings`. A count of 0 is a free cell. Collisions go to
+the next cell.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .bits import load32
 from .jit import inlined, kernel
 
-LONG, STRING = 2, 3
+LONG, STRING = 2, 4
 """Words a cell takes."""
 
 USED, WANTED, BYTES = 0, 1, 2
@@ -54,6 +53,12 @@ def new_heap() -> np.ndarray:
     heap = np.full(64, -1, np.int64)
     heap[[USED, WANTED, BYTES]] = 0
     return heap
+
+
+@inlined
+def mixed(key, more):  # type: ignore[no-untyped-def]
+    """A string's two words of key as one for `home`."""
+    return np.uint64(key) ^ (np.uint64(more) * np.uint64(0xD6E8FEB86659FD93))
 
 
 @inlined
@@ -108,7 +113,7 @@ def _allocate(tables, lg, width):  # type: ignore[no-untyped-def]
 def _place(cells, base, lg, width, source, at, less):  # type: ignore[no-untyped-def]
     """Copy a cell known to be new into a table, its count lowered by `less`."""
     mask = (np.int64(1) << np.int64(lg)) - 1
-    p = home(source[at], lg)
+    p = home(mixed(source[at], source[at + 2]) if width > LONG else np.uint64(source[at]), lg)
     while cells[base + width * p + 1] != 0:
         p = (p + 1) & mask
     to = base + width * p
@@ -145,8 +150,8 @@ def _ones(table, width):  # type: ignore[no-untyped-def]
         for p in range(len(table) // 2):
             ones += table[2 * p + 1] == 1
     else:
-        for p in range(len(table) // 3):
-            ones += table[3 * p + 1] == 1
+        for p in range(len(table) // 4):
+            ones += table[4 * p + 1] == 1
     return ones
 
 
@@ -187,11 +192,12 @@ def _larger(table, width, less, kept):  # type: ignore[no-untyped-def]
             kept[2 * n + 1] = table[2 * p + 1]
             n += np.int64(table[2 * p + 1] > less)
     else:
-        for p in range(len(table) // 3):
-            kept[3 * n] = table[3 * p]
-            kept[3 * n + 1] = table[3 * p + 1]
-            kept[3 * n + 2] = table[3 * p + 2]
-            n += np.int64(table[3 * p + 1] > less)
+        for p in range(len(table) // 4):
+            kept[4 * n] = table[4 * p]
+            kept[4 * n + 1] = table[4 * p + 1]
+            kept[4 * n + 2] = table[4 * p + 2]
+            kept[4 * n + 3] = table[4 * p + 3]
+            n += np.int64(table[4 * p + 1] > less)
     return n
 
 
@@ -218,7 +224,10 @@ def purge(tables, g, width):  # type: ignore[no-untyped-def]
     if n == 0:
         first = np.int64(-1)
         for at in range(base, base + width * slots, width):
-            if cells[at + 1] > 0 and (first < 0 or cells[at] < cells[first]):
+            if cells[at + 1] == 0:
+                continue
+            same = first >= 0 and width > LONG and cells[at] == cells[first]
+            if first < 0 or cells[at] < cells[first] or (same and cells[at + 2] < cells[first + 2]):
                 first = at
         for w in range(width):
             kept[w] = cells[first + w]
@@ -281,40 +290,3 @@ def close_table(tables, g, width, lg_max):  # type: ignore[no-untyped-def]
         tables[CELLS][half] = tables[HEAP][_FREE + size]
         tables[HEAP][_FREE + size] = half
     tables[LG][g] = full
-
-
-@inlined
-def string_size(arena, place):  # type: ignore[no-untyped-def]
-    """Bytes of the string stored at `place`."""
-    return np.int64(load32(arena, place))
-
-
-@kernel
-def compact_strings(tables, arena, out):  # type: ignore[no-untyped-def]
-    """Copy the strings still counted to `out`, as long as `arena` has bytes in use; returns the bytes."""
-    used = np.int64(0)
-    for g in range(len(tables[BASE])):
-        if tables[ACTIVE][g] == 0:
-            continue
-        base = tables[BASE][g]
-        for p in range(np.int64(1) << np.int64(tables[LG][g])):
-            at = base + 3 * p
-            if tables[CELLS][at + 1] != 0:
-                place = tables[CELLS][at + 2]
-                for b in range(4 + string_size(arena, place)):
-                    out[used + b] = arena[place + b]
-                tables[CELLS][at + 2] = used
-                used += 4 + string_size(out, used)
-    tables[HEAP][BYTES] = used
-    return used
-
-
-@kernel
-def copy_strings(arena, places, offsets, data):  # type: ignore[no-untyped-def]
-    """The strings at `places` one after the other into `data`, their ends into ``offsets[1:]``."""
-    used = np.int64(0)
-    for i in range(len(places)):
-        for b in range(string_size(arena, places[i])):
-            data[used + b] = arena[places[i] + 4 + b]
-        used += string_size(arena, places[i])
-        offsets[i + 1] = used

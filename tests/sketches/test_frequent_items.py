@@ -15,23 +15,23 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups, Item
-from streamgauge.sketches.frequent_items_kernels import hash_string
+from streamgauge.sketches.frequent_items_strings import words_of
 from streamgauge.sketches.protocol import SketchError
 
 KINDS = ("long", "string")
 
 
-def key(item: Any) -> int:
+def key(item: Any) -> Any:
     """What a table files an item under."""
     if not isinstance(item, str):
         return item
     data = np.frombuffer(item.encode(), np.uint8)
-    return int(_hash(data, np.int64(0), np.int64(len(data))))
+    return _words(data, np.int64(len(data)))
 
 
 @numba.njit
-def _hash(data: Any, begin: int, end: int) -> int:
-    return hash_string(data, begin, end)
+def _words(data: Any, size: int) -> Any:
+    return words_of(data, np.int64(0), size)
 
 
 class Naive:
