@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..sketches.columns import as_array
-from ..sketches.jit import kernel
+from ..sketches.jit import inlined, kernel
 from ..sketches.protocol import SketchError
 from .bottom_k import BottomK, BottomKGroups
+from .heaps import UNDRAWN
 from .images import MOST_K, Format
 from .items import Rows, hash_items, kernel_columns
 from .pool import Pool
@@ -22,39 +23,53 @@ from .priority import absorb, exponential, exponential_below, item_bits, step
 _SEED = np.uint64(0x51EE7)
 
 
+@inlined
+def _draw_jump(heap, mean):  # type: ignore[no-untyped-def]
+    if heap.left < 0.0:
+        heap.left = exponential(heap.state) * mean
+        heap.state = step(heap.state)
+
+
+@inlined
+def _land(heap):  # type: ignore[no-untyped-def]
+    """The random state of the row a jump ended at."""
+    state = heap.state
+    heap.state = step(state)
+    heap.left = UNDRAWN
+    return state
+
+
 @kernel
-def _pick(heaps, groups, mean, taken, states):  # type: ignore[no-untyped-def]
-    """Jump over rows, `mean` of them on average between two taken; their random states; how many."""
+def _pick_one(heaps, rows, mean, taken, states):  # type: ignore[no-untyped-def]
+    """Jump over rows of group 0, `mean` of them on average between two taken; how many are."""
+    heap = heaps[0]
     count = np.int64(0)
-    if len(groups) and groups[0] == groups[-1] and (groups == groups[0]).all():
-        heap = heaps[groups[0]]
-        row = np.int64(0)
-        while True:
-            if heap.left < 0.0:
-                heap.left = exponential(heap.state) * mean
-                heap.state = step(heap.state)
-            if heap.left >= len(groups) - row:
-                heap.left -= len(groups) - row
-                return count
-            row += np.int64(heap.left)
-            heap.left = -1.0
-            taken[count] = row
-            states[count] = heap.state
-            heap.state = step(heap.state)
-            count += 1
-            row += 1
-    for i in range(len(groups)):
-        heap = heaps[groups[i]]
-        if heap.left < 0.0:
-            heap.left = exponential(heap.state) * mean
-            heap.state = step(heap.state)
+    row = np.int64(0)
+    while row < rows:
+        _draw_jump(heap, mean)
+        if heap.left >= rows - row:
+            heap.left -= rows - row
+            break
+        row += np.int64(heap.left)
+        taken[count] = row
+        states[count] = _land(heap)
+        count += 1
+        row += 1
+    return count
+
+
+@kernel
+def _pick_many(heaps, groups, mean, taken, states):  # type: ignore[no-untyped-def]
+    """Jump over the rows of each group."""
+    count = np.int64(0)
+    for row in range(len(groups)):
+        heap = heaps[groups[row]]
+        _draw_jump(heap, mean)
         if heap.left >= 1.0:
             heap.left -= 1.0
             continue
-        heap.left = -1.0
-        taken[count] = i
-        states[count] = heap.state
-        heap.state = step(heap.state)
+        taken[count] = row
+        states[count] = _land(heap)
         count += 1
     return count
 
@@ -73,6 +88,10 @@ def _priorities(states, most, numbers, offsets, data, out):  # type: ignore[no-u
     for row in range(len(states)):
         bits = item_bits(numbers, offsets, data, row)
         out[row] = -exponential_below(most, absorb(states[row], bits))
+
+
+def _of(groups: np.ndarray | None, taken: np.ndarray) -> np.ndarray:
+    return np.zeros(len(taken), np.int64) if groups is None else groups[taken]
 
 
 class _ShareGroups(BottomKGroups):
@@ -95,19 +114,21 @@ class _ShareGroups(BottomKGroups):
 
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
         pool = self._pool
-        numbers = np.zeros(len(rows.items), np.int64) if groups is None else groups
-        taken, states = self._choose(numbers, rows, **inputs)
+        taken, states = self._choose(groups, rows, **inputs)
         if not len(rows.items):
             return
         pool.items.accept(rows.items.type, self._format.name)
-        pool.heaps["seen"] += np.bincount(numbers, minlength=len(self))
+        if groups is None:
+            pool.heaps["seen"][0] += len(rows.items)
+        else:
+            pool.heaps["seen"] += np.bincount(groups, minlength=len(self))
         items = rows.items.take(pa.array(taken))
         priorities = np.empty(len(taken), np.float64)
         _priorities(states, self._most, *kernel_columns(items), priorities)
-        pool.add(numbers[taken], priorities, items)
+        pool.add(_of(groups, taken), priorities, items)
 
     @abstractmethod
-    def _choose(self, groups: np.ndarray, rows: Rows, **inputs: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _choose(self, groups: np.ndarray | None, rows: Rows, **inputs: Any) -> tuple[np.ndarray, np.ndarray]:
         """The items to take and a random state for each."""
 
 
@@ -137,12 +158,16 @@ class BernoulliSampleGroups(_ShareGroups):
     def __init__(self, n: int = 0, p: float = 0.01, seed: int | None = None) -> None:
         super().__init__("BernoulliSample", 6, n, p, seed)
 
-    def _choose(self, groups: np.ndarray, rows: Rows, **inputs: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _choose(self, groups: np.ndarray | None, rows: Rows, **inputs: Any) -> tuple[np.ndarray, np.ndarray]:
         if inputs:
             raise TypeError(f"BernoulliSample.update() takes no {', '.join(inputs)}")
-        taken, states = np.empty(len(groups), np.int64), np.empty(len(groups), np.uint64)
+        n = len(rows.items)
+        taken, states = np.empty(n, np.int64), np.empty(n, np.uint64)
         mean = 0.0 if self.p == 1.0 else 1.0 / self._most
-        count = _pick(self._pool.heaps, groups, mean, taken, states)
+        if groups is None:
+            count = _pick_one(self._pool.heaps, n, mean, taken, states)
+        else:
+            count = _pick_many(self._pool.heaps, groups, mean, taken, states)
         return taken[:count], states[:count]
 
 
@@ -189,13 +214,13 @@ class HashSampleGroups(_ShareGroups):
         super().__init__("HashSample", 7, n, p, seed)
 
     def _choose(
-        self, groups: np.ndarray, rows: Rows, key: Any = None, **inputs: Any
+        self, groups: np.ndarray | None, rows: Rows, key: Any = None, **inputs: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         if inputs or key is None:
             raise TypeError("HashSample: expected update(…, key=…), one key a row")
         taken = np.flatnonzero(rows.per_item(keys_in_share(key, self.p), "key"))
         states = np.empty(len(taken), np.uint64)
-        _states(self._pool.heaps, groups[taken], states)
+        _states(self._pool.heaps, _of(groups, taken), states)
         return taken, states
 
 

@@ -122,7 +122,7 @@ class Strata:
             strata = self._strata(groups[rows], hashes[rows], keys[rows])
             self._pool.heaps["seen"] += np.bincount(strata, minlength=len(self._pool))
             self._pool.add(strata, priorities[rows], items[rows])
-            self._bound(np.unique(groups[rows]))
+            self._bound()
 
     def _strata(self, groups: np.ndarray, hashes: np.ndarray, keys: pa.Array) -> np.ndarray:
         """The stratum of each row, new ones made."""
@@ -144,11 +144,10 @@ class Strata:
         self._pool.heaps["k"][n:] = self.heaps["k"][self._groups[n:]]
         return strata
 
-    def _bound(self, groups: np.ndarray) -> None:
-        """Bring these groups within their capacity, and all their strata to the group's k."""
-        sizes = self.sizes
+    def _bound(self) -> None:
+        """Bring all groups within their capacity, and their strata to the group's k."""
         dropped = np.empty(0, np.int64)
-        for group in groups[sizes[groups] > self._capacity]:
+        for group in np.flatnonzero(self.sizes > self._capacity):
             own = np.flatnonzero(self._groups == group)
             if len(own) > self._capacity:
                 last = np.partition(self._hashes[own], self._capacity - 1)[self._capacity - 1]
@@ -183,7 +182,7 @@ class Strata:
         if len(strata_groups):
             self._pool.merge(self._strata(strata_groups, hashes, keys), inner, family)
         self._pool.shrink(self.heaps["k"][self._groups])
-        self._bound(np.unique(groups))
+        self._bound()
 
     def parts(self, groups: np.ndarray) -> Parts:
         """The samples of those groups: as items their keys with their samples, smallest hash first."""
