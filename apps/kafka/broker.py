@@ -61,6 +61,8 @@ auto.create.topics.enable=false
 log.retention.ms=-1
 # A small heap: the cleaner's default buffer alone would take 128 MB of it.
 log.cleaner.dedupe.buffer.size=4194304
+# Compaction is seen while one looks on.
+log.cleaner.backoff.ms=1000
 """
 
 _LOGGING = """\

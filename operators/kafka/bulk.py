@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from . import gather
 from .config import as_text
+from .gathered import columns
 from .librdkafka import (
     CONSUMER,
     EVENT_ERROR,
@@ -31,7 +31,6 @@ from .librdkafka import (
     address,
     library,
 )
-from .messages import HEADERS, Messages, binary
 from .source import Fault, Poll, ReadError, TopicPartition
 
 log = logging.getLogger("streamgauge.kafka")
@@ -98,6 +97,7 @@ class BulkSource:
 
     def poll(self, limit: int, seconds: float) -> Poll:
         deadline = time.monotonic() + seconds
+        ends: dict[TopicPartition, int] = {}
         with self._busy:
             if not self._rk:
                 raise ReadError("this reader is closed; make a new one")
@@ -105,81 +105,20 @@ class BulkSource:
                 faults = self._served()
                 left = max(0, round((deadline - time.monotonic()) * 1000))
                 batch = self._batch(limit, min(left, _WAIT_MS))
-                if len(batch):
-                    return self._gathered(batch, faults)
-                if faults or left == 0:
-                    return Poll(None, {}, faults)
+                try:
+                    messages = columns(self._rd, batch, self._headers)
+                    if messages is None or len(messages) < len(batch):
+                        self._sort_out(batch, ends, faults)
+                finally:
+                    gather.destroy(batch, address(self._rd.rd_kafka_message_destroy))
+                if len(batch) or faults or left == 0:
+                    return Poll(messages, ends, faults)
 
     def _batch(self, limit: int, wait_ms: int) -> np.ndarray:
         if len(self._messages) < limit:
             self._messages = np.empty(limit, np.int64)
         n = self._rd.rd_kafka_consume_batch_queue(self._queue, wait_ms, self._messages.ctypes.data, limit)
         return self._messages[: max(n, 0)]
-
-    def _gathered(self, batch: np.ndarray, faults: list[Fault]) -> Poll:
-        try:
-            messages, good = self._columns(batch)
-            ends: dict[TopicPartition, int] = {}
-            if good < len(batch):
-                self._sort_out(batch, ends, faults)
-            return Poll(messages if good else None, ends, faults)
-        finally:
-            gather.destroy(batch, address(self._rd.rd_kafka_message_destroy))
-
-    def _columns(self, batch: np.ndarray) -> tuple[Messages | None, int]:
-        size = len(batch)
-        partition = np.empty(size, np.int32)
-        handle, offset, timestamp, payload, length, key, key_length = np.empty((7, size), np.int64)
-        good = gather.scan(
-            batch,
-            address(self._rd.rd_kafka_message_timestamp),
-            *(handle, partition, offset, timestamp, payload, length, key, key_length),
-        )
-        if not good:
-            return None, 0
-        topics, topic = self._topics(handle[:good])
-        lines, starts = _gather(payload[:good], length[:good], newline=True)
-        key_is_null = key_length[:good] < 0
-        if key_is_null.all():
-            keys = pa.nulls(good, pa.large_binary())
-        else:
-            keys = binary(*_gather(key[:good], key_length[:good], newline=False), key_is_null)
-        headers = self._read_headers(batch, good) if self._headers else None
-        # Copies, since the columns share one block and the batch may be short.
-        return Messages(
-            topics,
-            topic,
-            partition[:good],
-            offset[:good].copy(),
-            timestamp[:good].copy(),
-            lines,
-            starts,
-            length[:good] < 0,
-            keys,
-            headers,
-        ), good
-
-    def _topics(self, handle: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-        if (handle == handle[0]).all():
-            handles, codes = handle[:1], np.zeros(len(handle), np.int32)
-        else:
-            handles, wide = np.unique(handle, return_inverse=True)
-            codes = wide.astype(np.int32)
-        return tuple(self._rd.rd_kafka_topic_name(int(h)).decode() for h in handles), codes
-
-    def _read_headers(self, batch: np.ndarray, good: int) -> pa.ListArray:
-        rd = self._rd
-        handle, ends = np.empty(good, np.int64), np.empty(good + 1, np.int32)
-        count_of, headers_of = address(rd.rd_kafka_header_cnt), address(rd.rd_kafka_message_headers)
-        total = gather.count_headers(batch, headers_of, count_of, handle, ends)
-        name, name_length, value, value_length = np.empty((4, total), np.int64)
-        get = address(rd.rd_kafka_header_get_all)
-        gather.scan_headers(handle, ends, get, name, name_length, value, value_length)
-        names = binary(*_gather(name, name_length, newline=False), np.zeros(total, np.bool_))
-        values = binary(*_gather(value, value_length, newline=False), value_length < 0)
-        keys = names.cast(pa.binary()).cast(pa.string())
-        pairs = pa.StructArray.from_arrays([keys, values.cast(pa.binary())], ["key", "value"])
-        return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(HEADERS)
 
     def _sort_out(self, batch: np.ndarray, ends: dict[TopicPartition, int], faults: list[Fault]) -> None:
         """The entries of a batch that are no messages."""
@@ -281,11 +220,3 @@ class BulkSource:
             yield listed
         finally:
             self._rd.rd_kafka_topic_partition_list_destroy(listed)
-
-
-def _gather(at: np.ndarray, length: np.ndarray, newline: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Byte strings at their addresses as one buffer and its n + 1 starts."""
-    starts = np.empty(len(at) + 1, np.int64)
-    data = np.empty(gather.lay_out(length, int(newline), starts), np.uint8)
-    gather.copy_out(at, length, starts, newline, data)
-    return data, starts

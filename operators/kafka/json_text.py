@@ -250,7 +250,7 @@ def number(at):  # type: ignore[no-untyped-def]
         first = at
         exponent = 0
         while 48 <= load8(at) <= 57:
-            exponent = exponent * 10 + np.int64(load8(at) - 48) if exponent < 100_000 else exponent
+            exponent = exponent * 10 + np.int64(load8(at) - 48) if exponent < 100_000 else exponent  # type: ignore[assignment]
             at += 1
         if at == first:
             return -at, form, negative, digits, power, exact

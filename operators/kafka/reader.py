@@ -94,11 +94,14 @@ class Reader:
         self._pause(set())
         if self._kept:
             return self._delivered(self._from_kept(max_messages))
-        messages, ends = self._poll(max_messages, timeout)
-        if messages is not None:
-            self._delivered(messages)
-        self._advance(ends)
-        return messages
+        deadline = time.monotonic() + timeout
+        while True:
+            messages, ends = self._poll(max_messages, deadline - time.monotonic())
+            if messages is not None:
+                self._delivered(messages)
+            self._advance(ends)
+            if messages is not None or time.monotonic() >= deadline:
+                return messages
 
     def read_to(
         self,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,7 +48,7 @@ def config(kafka: EmbeddedKafka) -> dict[str, Any]:
 
 
 def send(kafka: EmbeddedKafka, topic: str, values: list[bytes | None], **more: Any) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     for value in values:
         producer.produce(topic, value, **{"partition": 0, **more})
     assert producer.flush(20) == 0
@@ -184,6 +186,19 @@ def test_starting_early_late_and_from_anywhere(
         assert values(read_all(reader, 1)) == [b"3"]
 
 
+def test_reaching_the_end_is_no_reason_to_come_back_with_nothing(
+    kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
+) -> None:
+    topic = new_topic(4)
+    later = threading.Timer(1.0, send, (kafka, topic, [b"late"]), {"partition": 3})
+    with Reader(config, {(topic, p): 0 for p in range(4)}, source=source) as reader:
+        later.start()
+        messages = reader.read(timeout=30)
+        assert messages is not None
+        assert values([messages]) == [b"late"]
+    later.join()
+
+
 def test_an_empty_topic_gives_nothing(config: dict[str, Any], new_topic: NewTopic, source: Any) -> None:
     topic = new_topic()
     with Reader(config, {(topic, 0): EARLIEST}, source=source) as reader:
@@ -277,7 +292,7 @@ def test_a_finite_read_that_is_given_up_loses_nothing(
 
 
 def test_a_finite_read_passes_what_compaction_took(
-    kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
+    kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic
 ) -> None:
     quickly = {
         "cleanup.policy": "compact",
@@ -288,10 +303,21 @@ def test_a_finite_read_passes_what_compaction_took(
     topic = new_topic(1, quickly)
     for _ in range(3):
         send(kafka, topic, [b"v"] * 20, key=b"same")
-    with Reader(config, {(topic, 0): 0}, source=source) as reader:
-        read = [int(o) for batch in reader.read_to({(topic, 0): 60}, timeout=20) for o in batch.offset]
-        assert read[-1] == 59
-        assert reader.positions() == {(topic, 0): 60}
+        time.sleep(0.2)
+    deadline = time.monotonic() + 60
+    left = 60
+    while left > 1 and time.monotonic() < deadline:
+        # A segment is closed, and so cleaned, by the message after it.
+        send(kafka, topic, [b"v"], key=b"other")
+        with Reader(config, {(topic, 0): 0}) as reader:
+            left = sum(map(len, reader.read_to({(topic, 0): 60}, timeout=20)))
+    assert left == 1, "the broker has not compacted the topic"
+    for source in SOURCES:
+        with Reader(config, {(topic, 0): 0}, source=source) as reader:  # type: ignore[arg-type]
+            read = [[int(o) for b in reader.read_to({(topic, 0): end}) for o in b.offset] for end in (10, 60)]
+            assert read[0] == []
+            assert len(read[1]) == left
+            assert reader.positions()[(topic, 0)] == 60
 
 
 def test_a_finite_read_beyond_the_end_says_so(
