@@ -21,13 +21,14 @@ from . import frequent_items_kernels as kernels
 from . import frequent_items_strings as strings
 from . import frequent_items_tables as tables
 from .columns import Values, as_array, as_values
-from .group_numbers import as_groups, grown
+from .group_numbers import as_groups, frozen, grown
+from .group_order import by_group
 from .protocol import Groups, Sketch, SketchError
 from .weights import as_weights, total
 
 Kind = Literal["string", "long"]
 
-_ROWS_AT_ONCE = 16_384
+_ROWS_AT_ONCE = 1 << 16
 _NONE = np.empty(0, np.int64)
 
 
@@ -271,24 +272,44 @@ class FrequentItemsGroups(Groups):
         return found
 
     def _add(self, groups: np.ndarray, found: Values, weights: np.ndarray) -> None:
-        row, n = 0, len(found)
-        if self.kind == "long":
-            while row < n:
-                row = kernels.add_longs((*self._tables,), groups, found.numbers, weights, row, self._lg_max)
-                if row < n:
-                    self._enlarge()
-            return
-        for begin in range(0, n, _ROWS_AT_ONCE):
-            end = min(begin + _ROWS_AT_ONCE, n)
-            offsets = found.offsets[begin : end + 1]
-            keys, mores = np.empty(end - begin, np.int64), np.empty(end - begin, np.int64)
-            self._make_room(strings.identify(offsets, found.data, keys, mores))
-            some = groups[begin:end], keys, mores, offsets, found.data, weights[begin:end]
-            row = 0
-            while row < end - begin:
-                row = strings.add_strings((*self._tables,), self._arena, *some, row, self._lg_max)
-                if row < end - begin:
-                    self._enlarge()
+        for begin in range(0, len(found), _ROWS_AT_ONCE):
+            part = slice(begin, min(begin + _ROWS_AT_ONCE, len(found)))
+            some = frozen(groups[part])
+            order = by_group(some, self._n) if len(some) else None
+            if self.kind == "long":
+                columns: tuple[np.ndarray, ...] = (found.numbers[part],)
+            else:
+                offsets = found.offsets[begin : part.stop + 1]
+                columns = tuple(np.empty(part.stop - begin, np.int64) for _ in range(3))
+                self._make_room(strings.identify(frozen(offsets), frozen(found.data), *columns))
+            rows = some, *columns, weights[part]
+            if order is not None:
+                rows = tuple(column[order] if len(column) else column for column in rows)
+            self._count_rows(tuple(frozen(column) for column in rows), frozen(found.data))
+
+    def _count_rows(self, rows: tuple[np.ndarray, ...], data: np.ndarray) -> None:
+        """Groups, keys (of strings two and where they begin in `data`) and weights into the tables."""
+        row, n = 0, len(rows[1])
+        while row < n:
+            if self.kind == "long":
+                groups, keys, weights = rows
+                row = kernels.add_longs((*self._tables,), groups, keys, weights, row, self._lg_max)
+            else:
+                groups, keys, mores, begins, weights = rows
+                row = strings.add_strings(
+                    (*self._tables,),
+                    self._arena,
+                    data,
+                    groups,
+                    keys,
+                    mores,
+                    begins,
+                    weights,
+                    row,
+                    self._lg_max,
+                )
+            if row < n:
+                self._enlarge()
 
     def _enlarge(self) -> None:
         """More room for tables."""
@@ -319,18 +340,19 @@ class FrequentItemsGroups(Groups):
             return
         if found.kind != "binary":
             raise SketchError(f"frequent items: expected a column of binary to merge, got {column.type}")
-        row, code = images.check_images(found.data, found.offsets, self._width)
+        data, offsets = frozen(found.data), frozen(found.offsets)
+        row, code = images.check_images(data, offsets, self._width)
         if code:
             at = row if found.rows is None else int(found.rows[row])
             raise SketchError(
                 f"frequent items ({self.kind}s): row {at} is no image of one: {images.FAULTS[code]}"
             )
-        numbers = found.per_value(numbers)
+        numbers = frozen(found.per_value(numbers))
         if self.kind == "string":
             self._make_room(int(found.offsets[-1]) - int(found.offsets[0]))
         row = 0
         while row < len(found):
-            some = numbers, found.data, found.offsets, row, self._width, self._lg_max
+            some = numbers, data, offsets, row, self._width, self._lg_max
             row = images.merge_images((*self._tables,), self._arena, *some)
             if row < 0:
                 raise OverflowError("frequent items: the weights add up to more than int64 holds")

@@ -83,13 +83,14 @@ def size_of(more):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def identify(offsets, data, keys, mores):  # type: ignore[no-untyped-def]
-    """The words of every string; returns what the long ones would take in the arena."""
+def identify(offsets, data, keys, mores, begins):  # type: ignore[no-untyped-def]
+    """The words of every string and where it begins; returns what the long ones would take in the arena."""
     needed = np.int64(0)
     for i in range(len(keys)):
         begin = np.int64(offsets[i])
         size = np.int64(offsets[i + 1]) - begin
         keys[i], mores[i] = words_of(data, begin, size)
+        begins[i] = begin
         if size > SHORT:
             needed += 4 + size
     return needed
@@ -172,7 +173,7 @@ def _count_hits(cells, lg, keys, mores, weights, missed):  # type: ignore[no-unt
 
 
 @kernel
-def add_strings(tables, arena, groups, keys, mores, offsets, data, weights, start, lg_max):  # type: ignore[no-untyped-def]
+def add_strings(tables, arena, data, groups, keys, mores, begins, weights, start, lg_max):  # type: ignore[no-untyped-def]
     """`add_longs` for strings; the arena has room for the long ones."""
     cells, base, lgs, active, _, weight, heap = tables
     missed = np.empty(_STRETCH + 1, np.int64)
@@ -199,7 +200,7 @@ def add_strings(tables, arena, groups, keys, mores, offsets, data, weights, star
             j = i + (missed[m] if size >= _FEW else m)
             each = weights[j] if weighted else 1
             active[g] += insert_string(
-                cells, base[g], lg, arena, heap, keys[j], mores[j], data, np.int64(offsets[j]), each
+                cells, base[g], lg, arena, heap, keys[j], mores[j], data, begins[j], each
             )
         weight[g] += weights[i : i + size].sum() if weighted else size
         if active[g] > capacity(lg_max):

@@ -228,7 +228,7 @@ def purge(tables, g, width):  # type: ignore[no-untyped-def]
                 continue
             same = first >= 0 and width > LONG and cells[at] == cells[first]
             if first < 0 or cells[at] < cells[first] or (same and cells[at + 2] < cells[first + 2]):
-                first = at
+                first = np.int64(at)
         for w in range(width):
             kept[w] = cells[first + w]
         kept[1] += less

@@ -29,6 +29,13 @@ def as_groups(groups: Any, rows: int, n: int) -> np.ndarray:
     return numbers
 
 
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A read-only view: Numba compiles a kernel anew for arrays that may be written, so inputs never are."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def grown(array: np.ndarray, n: int, fill: Any = 0) -> np.ndarray:
     """`array` with its first axis grown to `n`, the new rows holding `fill`; spare room is the caller's."""
     if n <= len(array):
