@@ -82,6 +82,8 @@ class Reader:
                 first, last = self._source.watermarks(where, _ANSWER_SECONDS)
                 offsets[where] = first if offset == EARLIEST else last
         self._kept, self._paused, self._next = [], set(), offsets
+        # Until something of a partition arrives, the library still tells its position from before.
+        self._heard: set[TopicPartition] = set()
         self._source.assign(offsets)
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -134,7 +136,7 @@ class Reader:
                     yield self._delivered(inside)
                 if not fetched:
                     self._advance(reached)
-                    self._advance(self._source.positions(left))
+                    self._advance(self._source.positions(self._heard & set(left)))
                 for where in self._held() & set(left):
                     self._next[where] = left[where]
                 left = {where: end for where, end in left.items() if self._next[where] < end}
@@ -147,7 +149,7 @@ class Reader:
 
     def positions(self) -> dict[TopicPartition, int]:
         """For each partition the offset from which another reader would go on, nothing lost or repeated."""
-        self._advance(self._source.positions(self._next))
+        self._advance(self._source.positions(self._heard))
         return dict(self._next)
 
     def end_offsets(self) -> dict[TopicPartition, int]:
@@ -204,6 +206,7 @@ class Reader:
             messages, ends, faults = self._source.poll(limit, max(0.0, deadline - time.monotonic()))
             for fault in faults:
                 self._consider(fault)
+            self._heard.update(ends, () if messages is None else _partitions(messages))
             if (messages is not None or ends) and self.waiting is not None:
                 log.warning("Kafka at %s is back", self._address)
                 self.waiting = None
