@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from . import kll_kernels as kernels
+from . import kll_update
 from .columns import Values, as_array
 from .group_numbers import as_groups
 from .kll_levels import normalized_rank_error
@@ -84,13 +84,13 @@ class KLL(Sketch):
     @property
     def retained(self) -> int:
         """Items held."""
-        state = self._store.state
-        return int(state.room[0] - state.levels[0, 0])
+        return len(self._store.weighted(0)[0])
 
     @property
     def exact(self) -> bool:
         """Whether every value is still held."""
-        return bool(self._store.state.depth[0] == 1)
+        state = self._store.state
+        return bool(state.depth[0] + state.grain[0] == 1)
 
     def normalized_rank_error(self, pmf: bool = False) -> float:
         """The rank error in shares of n at 99 % confidence, 0 while exact; `pmf`: that of an interval."""
@@ -99,7 +99,7 @@ class KLL(Sketch):
     def update(self, values: Any) -> Self:
         """Add numbers; NaN and nulls are skipped. Raises `TypeError` for other types."""
         numbers = as_numbers(values, self._store.dtype, self.family).numbers
-        self._store.run(kernels.update_one, 0, numbers)
+        self._store.run(kll_update.update_one, 0, numbers)
         self._view = None
         return self
 
@@ -200,11 +200,7 @@ class KLL(Sketch):
         """Items ascending and how many values are at most each, both ends exact."""
         self._check_not_empty()
         if self._view is None:
-            state = self._store.state
-            depth, start = int(state.depth[0]), int(state.start[0])
-            levels = state.levels[0, : depth + 1].astype(np.int64)
-            items = state.items[start + levels[0] : start + levels[depth]]
-            weights = np.repeat(np.int64(1) << np.arange(depth), np.diff(levels))
+            items, weights = self._store.weighted(0)
             order = np.argsort(items, kind="stable")
             self._view = items[order], np.cumsum(weights[order])
         return self._view
@@ -268,7 +264,7 @@ class KLLGroups(Groups):
             rows = len(groups)
         numbers = as_numbers(values, self._store.dtype, KLL.family)
         at = numbers.per_value(as_groups(groups, rows, len(self)))
-        self._store.run(kernels.update_rows, at, numbers.numbers)
+        self._store.update(at, numbers.numbers)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold DataSketches images in, of any k. Raises `SketchError` for bytes that are none."""

@@ -20,6 +20,7 @@ import numpy as np
 from .jit import inlined, kernel
 from .kll_kernels import MAX_N
 from .kll_levels import MAX_DEPTH, MIN_ITEMS, MIN_K
+from .kll_sort import sort
 
 HEADER = 20
 """Bytes before the levels of an image with more than one item."""
@@ -56,13 +57,22 @@ def _put(data, at, width, number):  # type: ignore[no-untyped-def]
         data[at + b] = np.uint8((word >> np.uint64(8 * b)) & np.uint64(255))
 
 
+@inlined
+def _kept(state, g):  # type: ignore[no-untyped-def]
+    """How many items the sampler holds."""
+    count = 0
+    for j in range(state.grain[g]):
+        count += (state.n[g] >> j) & 1
+    return count
+
+
 @kernel
 def image_offsets(state, width):  # type: ignore[no-untyped-def]
     """Where each group's image starts and ends, int64, for items of `width` bytes."""
     offsets = np.zeros(len(state.n) + 1, np.int64)
     for g in range(len(state.n)):
-        depth = state.depth[g]
-        retained = np.int64(state.levels[g, depth] - state.levels[g, 0])
+        depth = np.int64(state.depth[g]) + state.grain[g]
+        retained = np.int64(state.room[g] - state.levels[g, 0]) + _kept(state, g)
         size = HEADER + 4 * depth + (retained + 2) * width
         if state.n[g] < 2:
             size = 8 + state.n[g] * width
@@ -76,7 +86,8 @@ def write_images(state, total, k, offsets, out, edges):  # type: ignore[no-untyp
     width = state.items.itemsize
     for g in range(len(state.n)):
         at = offsets[g]
-        n, depth = state.n[g], np.int64(state.depth[g])
+        n, grain = state.n[g], np.int64(state.grain[g])
+        depth = grain + state.depth[g]
         out[at] = 5 if n > 1 else 2
         out[at + 1] = 2 if n == 1 else 1
         out[at + 2] = _FAMILY
@@ -86,25 +97,37 @@ def write_images(state, total, k, offsets, out, edges):  # type: ignore[no-untyp
         out[at + 7] = 0
         if n == 0:
             continue
-        room = np.int64(state.room[g])
-        first = np.int64(state.levels[g, 0])
-        begin = np.int64(state.start[g]) + first
-        retained = room - first
-        payload = state.items[begin : begin + retained].view(np.uint8)
+        room, first = np.int64(state.room[g]), np.int64(state.levels[g, 0])
+        region = state.items[state.start[g] : state.start[g] + room]
         if n == 1:
-            out[at + 8 : at + 8 + width] = payload
+            out[at + 8 : at + 8 + width] = region[first:].view(np.uint8)
             continue
         _put(out, at + 8, 8, n)
         _put(out, at + 16, 2, state.min_k[g])
         out[at + 18] = depth
         out[at + 19] = 0
-        shift = total[depth] - room
-        for h in range(depth):
-            _put(out, at + HEADER + 4 * h, 4, state.levels[g, h] + shift)
-        at += HEADER + 4 * depth
+        bound = total[depth] - (room - first) - _kept(state, g)
+        at += HEADER
+        to = at + 4 * depth
         edges[0], edges[1] = state.low[g], state.high[g]
-        out[at : at + 2 * width] = edges.view(np.uint8)
-        out[at + 2 * width : at + (retained + 2) * width] = payload
+        out[to : to + 2 * width] = edges.view(np.uint8)
+        to += 2 * width
+        for h in range(grain):
+            _put(out, at + 4 * h, 4, bound)
+            if (n >> h) & 1:
+                out[to : to + width] = region[h : h + 1].view(np.uint8)
+                to += width
+                bound += 1
+        for h in range(depth - grain):
+            _put(out, at + 4 * (grain + h), 4, state.levels[g, h] - first + bound)
+        if grain:
+            upper = np.int64(state.levels[g, 1])
+            bottom = region[first:upper].copy()
+            sort(bottom, state.scratch, state.high[g])
+            out[to : to + (upper - first) * width] = bottom.view(np.uint8)
+            to += (upper - first) * width
+            first = upper
+        out[to : to + (room - first) * width] = region[first:].view(np.uint8)
 
 
 @kernel

@@ -1,13 +1,18 @@
-"""KLL's arrays and the kernels that fill and compact them.
+"""KLL's arrays and the kernels that make room in them.
 
 All sketches of one k and one item type lie side by side. Group g owns
 ``items[start[g] : start[g] + room[g]]``; inside that region level h lies from ``levels[g, h]`` to
-``levels[g, h + 1]``, weight 2^h an item, packed to the region's end, so that level 0 fills downwards into the
-free space. Regions start at 4 items, double until they hold what k allows, and move within the pool when they
-grow; the caller repacks the pool.
+``levels[g, h + 1]``, packed to the region's end, so that level 0 fills downwards into the free space. Regions
+start at 4 items, double until they hold what k allows, and move within the pool when they grow; the caller
+repacks the pool.
 
-Level by level and coin by coin this is datasketches-java's `kll` package: the coin is `java.util.Random`'s,
-so that the same seed and the same values give the same bytes.
+An item of level h stands for 2^(grain[g] + h) values. The grain is 0 until the sketch is deep; then the
+bottom level, whose capacity no longer shrinks, gives way to a sampler: of each 2^grain values one is drawn
+and goes into level 0. Of the values since the last draw, w = n mod 2^grain, the region's first `grain` places
+hold one drawn for each set bit of w (place j for 2^j values), so that all weights always add up to n.
+
+Level by level and coin by coin a sketch of grain 0 is that of datasketches-java's `kll` package: the coin is
+`java.util.Random`'s, so that the same seed and the same values give the same bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .jit import inlined, kernel
+from .kll_sort import merge_sorted, sort
 
 DONE, POOL_FULL, MORE_LEVELS, TOO_MANY = 0, 1, 2, 3
 """How a kernel ended: all is done; the pool needs room; `levels` needs columns; n would leave its range."""
@@ -27,14 +33,17 @@ _MASK_48 = np.uint64((1 << 48) - 1)
 
 
 class State(NamedTuple):
-    """Arrays of all groups; `used[0]` is the end of the pool's last region. `levels` is int32, depth wide."""
+    """Arrays of all groups, after the shared ones: the pool, `used[0]`, the end of its last region, and
+    `scratch`, which the kernels use as they like (at least 2 × the largest room + 256 items)."""
 
     items: np.ndarray
     used: np.ndarray
+    scratch: np.ndarray
     start: np.ndarray
     room: np.ndarray
     levels: np.ndarray
     depth: np.ndarray
+    grain: np.ndarray
     n: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -42,12 +51,15 @@ class State(NamedTuple):
     coin: np.ndarray
 
 
+SHARED = 3
+"""The first fields of `State`, which don't have a row for each group."""
+
+
 @inlined
-def toss(state, g):  # type: ignore[no-untyped-def]
-    """One fair bit: what `java.util.Random.nextInt(2)` gives after `setSeed`."""
-    coin = (state.coin[g] * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & _MASK_48
-    state.coin[g] = coin
-    return np.int64(coin >> np.uint64(47))
+def toss(coin):  # type: ignore[no-untyped-def]
+    """One fair bit from ``coin[0]``: what `java.util.Random.nextInt(2)` gives after `setSeed`."""
+    coin[0] = (coin[0] * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & _MASK_48
+    return np.int64(coin[0] >> np.uint64(47))
 
 
 @kernel
@@ -56,11 +68,11 @@ def move(state, g, room):  # type: ignore[no-untyped-def]
     to = state.used[0]
     if to + room > len(state.items):
         return False
-    old, depth = state.room[g], state.depth[g]
+    old, depth, at, grain = state.room[g], state.depth[g], state.start[g], state.grain[g]
     shift = room - old
     first = state.levels[g, 0]
-    source = state.items[state.start[g] + first : state.start[g] + old]
-    state.items[to + first + shift : to + room] = source
+    state.items[to : to + grain] = state.items[at : at + grain]
+    state.items[to + first + shift : to + room] = state.items[at + first : at + old]
     for h in range(depth + 1):
         state.levels[g, h] += shift
     state.start[g] = to
@@ -70,123 +82,126 @@ def move(state, g, room):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def merge_sorted(a, b, out):  # type: ignore[no-untyped-def]
-    """Merge two sorted arrays; `b` may be the end of `out`."""
-    i, j = 0, 0
-    for c in range(len(out)):
-        if j == len(b) or (i < len(a) and a[i] < b[j]):
-            out[c] = a[i]
-            i += 1
-        else:
-            out[c] = b[j]
-            j += 1
+def copy(source, target):  # type: ignore[no-untyped-def]
+    """All of `source` to the start of `target`, which may overlap it from below."""
+    for i in range(len(source)):
+        target[i] = source[i]
 
 
 @kernel
-def halve_up(run, offset):  # type: ignore[no-untyped-def]
-    """Every second item of a sorted run, into its upper half."""
-    j = len(run) - 1 - offset
-    for i in range(len(run) - 1, len(run) // 2 - 1, -1):
-        run[i] = run[j]
-        j -= 2
-
-
-@kernel
-def halve_down(run, offset):  # type: ignore[no-untyped-def]
-    """Every second item of a sorted run, into its lower half."""
-    for i in range(len(run) // 2):
-        run[i] = run[2 * i + offset]
-
-
-@kernel
-def promote(state, g, buffer, begin, middle, end):  # type: ignore[no-untyped-def]
+def promote(buffer, begin, middle, end, coin, scratch):  # type: ignore[no-untyped-def]
     """Half of the even, sorted run ``buffer[begin:middle]`` joins the sorted level ``buffer[middle:end]``."""
-    half = (middle - begin) // 2
-    if end == middle:
-        halve_up(buffer[begin:middle], toss(state, g))
+    half, above = (middle - begin) // 2, end - middle
+    bit = toss(coin)
+    place = begin + (bit if above else 1 - bit)
+    chosen, out = scratch[:half], buffer[begin + half : end]
+    for i in range(half):
+        chosen[i] = buffer[place + 2 * i]
+    if above == 0:
+        copy(chosen, out)
     else:
-        halve_down(buffer[begin:middle], toss(state, g))
-        merge_sorted(buffer[begin : begin + half], buffer[middle:end], buffer[begin + half : end])
+        other = scratch[half : half + above]
+        copy(buffer[middle:end], other)
+        merge_sorted(chosen, other, out)
     return half
 
 
 @kernel
-def compact(state, g, level):  # type: ignore[no-untyped-def]
-    """Halve one level into the one above it and hand the freed space to level 0."""
-    levels = state.levels[g]
-    buffer = state.items[state.start[g] : state.start[g] + state.room[g]]
-    begin, end = levels[level], levels[level + 1]
+def fullest(levels, depth, below_top):  # type: ignore[no-untyped-def]
+    """The lowest level that holds at least its capacity; there is one in a region without free space."""
+    level = 0
+    while levels[level + 1] - levels[level] < below_top[depth - 1 - level]:
+        level += 1
+    return level
+
+
+@kernel
+def compact(buffer, levels, level, coin, scratch, top):  # type: ignore[no-untyped-def]
+    """Halve one level of a region into the one above it and hand the freed space to level 0."""
+    begin, end = np.int64(levels[level]), np.int64(levels[level + 1])
     odd = (end - begin) & 1
     if level == 0:
-        buffer[begin + odd : end].sort()
-    half = promote(state, g, buffer, begin + odd, end, levels[level + 2])
-    levels[level + 1] -= half
-    levels[level] = levels[level + 1]
+        sort(buffer[begin + odd : end], scratch, top)
+    half = promote(buffer, begin + odd, end, np.int64(levels[level + 2]), coin, scratch)
+    levels[level + 1] = end - half
+    levels[level] = end - half - odd
     if odd:
-        levels[level] -= 1
-        buffer[levels[level]] = buffer[begin]
-    first = levels[0]
+        buffer[end - half - 1] = buffer[begin]
     if level > 0:
-        for i in range(begin - 1, first - 1, -1):
+        for i in range(begin - 1, levels[0] - 1, -1):
             buffer[i + half] = buffer[i]
         for h in range(level):
             levels[h] += half
 
 
 @kernel
-def make_space(state, below_top, total, g):  # type: ignore[no-untyped-def]
+def make_space(state, below_top, total, deepest, g):  # type: ignore[no-untyped-def]
     """Room for one more item of a full group, by growing its region or by compacting one level."""
-    depth = state.depth[g]
-    room = np.int64(state.room[g])
-    if room < total[depth]:
-        larger = min(max(_FIRST_ROOM, 2 * room), total[depth])
+    depth, room, grain = state.depth[g], np.int64(state.room[g]), state.grain[g]
+    if room < total[depth] + grain:
+        larger = min(max(_FIRST_ROOM, 2 * room), total[depth] + grain)
         return DONE if move(state, g, larger) else POOL_FULL
-    level = 0
-    while state.levels[g, level + 1] - state.levels[g, level] < below_top[depth - 1 - level]:
-        level += 1
+    level = fullest(state.levels[g], depth, below_top)
     if level == depth - 1:
         if depth + 2 > state.levels.shape[1]:
             return MORE_LEVELS
-        if not move(state, g, total[depth + 1]):
+        if not move(state, g, max(room, total[depth + 1] + grain)):
             return POOL_FULL
         state.levels[g, depth + 1] = state.room[g]
         state.depth[g] = depth + 1
-    compact(state, g, level)
+    buffer = state.items[state.start[g] : state.start[g] + state.room[g]]
+    compact(buffer, state.levels[g], level, state.coin[g : g + 1], state.scratch, state.high[g])
+    if state.depth[g] > deepest:
+        coarsen(state, g)
     return DONE
 
 
 @kernel
-def update_one(state, below_top, total, g, values, at):  # type: ignore[no-untyped-def]
-    """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
+def coarsen(state, g):  # type: ignore[no-untyped-def]
+    """Double the weight of the bottom level: its items are halved into the one above, an odd one is kept as
+    the sampler's. Needs two levels and, unless the bottom level holds any, one free place."""
     levels = state.levels[g]
-    for i in range(at, len(values)):
-        x = values[i]
-        if x != x:
-            continue
-        if levels[0] == 0:
-            end = make_space(state, below_top, total, g)
-            if end != DONE:
-                return end, i
-        if state.n[g] == 0:
-            state.low[g] = state.high[g] = x
-        elif x < state.low[g]:
-            state.low[g] = x
-        elif x > state.high[g]:
-            state.high[g] = x
-        levels[0] -= 1
-        state.items[state.start[g] + levels[0]] = x
-        state.n[g] += 1
-    return DONE, len(values)
+    buffer = state.items[state.start[g] : state.start[g] + state.room[g]]
+    begin, end = np.int64(levels[0]), np.int64(levels[1])
+    odd = (end - begin) & 1
+    left = buffer[begin]
+    sort(buffer[begin + odd : end], state.scratch, state.high[g])
+    levels[1] -= promote(buffer, begin + odd, end, np.int64(levels[2]), state.coin[g : g + 1], state.scratch)
+    if odd:
+        buffer[state.grain[g]] = left
+    depth = state.depth[g]
+    for h in range(depth):
+        levels[h] = levels[h + 1]
+    state.depth[g] = depth - 1
+    state.grain[g] += 1
 
 
 @kernel
-def update_rows(state, below_top, total, groups, values, at):  # type: ignore[no-untyped-def]
-    """Add ``values[i]`` to group ``groups[i]`` from value `at` on; gives (how it ended, the next number)."""
-    for i in range(at, len(values)):
-        end, _ = update_one(state, below_top, total, groups[i], values[i : i + 1], 0)
-        if end != DONE:
-            return end, i
-    return DONE, len(values)
+def settle(state, total, g):  # type: ignore[no-untyped-def]
+    """Give group `g` the shape of grain 0, the sampler's items as levels of their own, for a merge."""
+    grain, old_depth = np.int64(state.grain[g]), np.int64(state.depth[g])
+    if grain == 0:
+        return DONE
+    depth = grain + old_depth
+    if depth + 2 > state.levels.shape[1]:
+        return MORE_LEVELS
+    at, to, room = state.start[g], state.used[0], total[depth]
+    if to + room > len(state.items):
+        return POOL_FULL
+    levels = state.levels[g]
+    retained = state.room[g] - levels[0]
+    state.items[to + room - retained : to + room] = state.items[at + levels[0] : at + state.room[g]]
+    shift = room - state.room[g]
+    for h in range(old_depth, -1, -1):
+        levels[h + grain] = levels[h] + shift
+    for h in range(grain - 1, -1, -1):
+        levels[h] = levels[h + 1]
+        if (state.n[g] >> h) & 1:
+            levels[h] -= 1
+            state.items[to + levels[h]] = state.items[at + h]
+    state.used[0] = to + room
+    state.start[g], state.room[g], state.depth[g], state.grain[g] = to, room, depth, 0
+    return DONE
 
 
 @kernel

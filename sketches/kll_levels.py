@@ -10,6 +10,7 @@ of thousands of trials).
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -25,15 +26,21 @@ MAX_DEPTH = 61
 
 
 class Capacities(NamedTuple):
-    """`below_top[d]`: items of the level d below the top; `total[depth]`: items of a sketch of that depth."""
+    """`below_top[d]`: items of the level d below the top; `total[depth]`: items of a sketch of that depth;
+    `deepest`: levels kept, the sampler standing for those below.
+
+    A sampler of weight 2^s has a variance of n 2^s / 4, all levels above it together one of about
+    1.5 n 2^(levels − 1 + s) / k; with 2^(levels − 1) ≥ 1.25 k the sampler adds at most an eighth.
+    """
 
     below_top: np.ndarray
     total: np.ndarray
+    deepest: int
 
 
 @cache
 def capacities(k: int) -> Capacities:
-    """The two tables for one k, int64. Raises `SketchError` for a k that no image can hold.
+    """The tables for one k, int64. Raises `SketchError` for a k that no image can hold.
 
     >>> capacities(200).below_top[:9].tolist(), int(capacities(200).total[9])
     ([200, 133, 89, 59, 40, 26, 18, 12, 8], 585)
@@ -43,7 +50,7 @@ def capacities(k: int) -> Capacities:
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
     for table in (below, total):
         table.flags.writeable = False
-    return Capacities(below, total)
+    return Capacities(below, total, 1 + math.ceil(math.log2(1.25 * k)))
 
 
 def check_k(k: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .jit import kernel
@@ -11,27 +13,36 @@ from .kll_kernels import (
     MORE_LEVELS,
     POOL_FULL,
     TOO_MANY,
-    merge_sorted,
     move,
     promote,
-    update_one,
+    settle,
 )
+from .kll_sort import merge_sorted, sort
+from .kll_update import absorb, widen
+
+_NEVER_COARSER = 127
 
 
 @kernel
 def merge_one(  # type: ignore[no-untyped-def]
-    state, below_top, total, g, items, levels, n, low, high, min_k, done
+    state, below_top, total, deepest, g, items, levels, n, low, high, min_k, done
 ):
     """Fold a sketch into group `g`: `levels` bounds the levels within `items`, those above 0 sorted.
 
     `done` is how many level 0 items an interrupted call has added. Gives (how it ended, the new `done`).
+    The scratch must hold all items of both.
     """
     depth = len(levels) - 1
     before = state.n[g] - done
     if n > MAX_N - before:
         return TOO_MANY, done
-    zero = items[levels[0] : levels[1]]
-    end, done = update_one(state, below_top, total, g, zero, done)
+    end = settle(state, total, g)
+    if end != DONE:
+        return end, done
+    widen(state, g, low, high)
+    zero = items[levels[0] + done : levels[1]]
+    end, added = absorb(state, below_top, total, _NEVER_COARSER, g, zero)
+    done += added
     if end != DONE:
         return end, done
     if depth > 1:
@@ -39,12 +50,6 @@ def merge_one(  # type: ignore[no-untyped-def]
         if end != DONE:
             return end, done
         state.min_k[g] = min(state.min_k[g], min_k)
-    if before == 0:
-        state.low[g] = low
-        state.high[g] = high
-    else:
-        state.low[g] = min(state.low[g], low)
-        state.high[g] = max(state.high[g], high)
     state.n[g] = before + n
     return DONE, done
 
@@ -52,7 +57,7 @@ def merge_one(  # type: ignore[no-untyped-def]
 @kernel
 def _merge_upper(state, below_top, total, g, items, levels, n):  # type: ignore[no-untyped-def]
     own_depth, depth = np.int64(state.depth[g]), len(levels) - 1
-    deepest: int = own_depth if own_depth > depth else depth
+    deepest: Any = max(own_depth, depth)
     most = deepest
     while (np.int64(1) << most) <= n and most < len(below_top) - 1:
         most += 1
@@ -94,6 +99,7 @@ def compress(state, below_top, total, g, work, bounds, depth):  # type: ignore[n
     count = bounds[depth] - bounds[0]
     target = total[depth]
     out = np.zeros(len(bounds), np.int64)
+    coin = state.coin[g : g + 1]
     level = 0
     while level < depth:
         if level == depth - 1:
@@ -110,8 +116,8 @@ def compress(state, below_top, total, g, work, bounds, depth):  # type: ignore[n
                 work[to] = work[begin]
             out[level + 1] = to + odd
             if level == 0:
-                work[begin + odd : end].sort()
-            half = promote(state, g, work, begin + odd, end, bounds[level + 2])
+                sort(work[begin + odd : end], state.scratch, state.high[g])
+            half = promote(work, begin + odd, end, bounds[level + 2], coin, state.scratch)
             count -= half
             bounds[level + 1] -= half
             if level == depth - 1:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from . import kll_bytes, kll_merge
+from . import kll_bytes, kll_merge, kll_update
 from . import kll_kernels as kernels
 from .columns import as_values
 from .kll_levels import capacities
@@ -18,6 +18,8 @@ from .protocol import SketchError
 Kind = Literal["double", "float", "long"]
 DTYPES: dict[str, Any] = {"double": np.float64, "float": np.float32, "long": np.int64}
 
+_SLICE = 1 << 20
+"""Rows ordered by group at a time."""
 _JAVA_SCRAMBLE = 0x5DEECE66D
 _MASK_48 = (1 << 48) - 1
 
@@ -39,10 +41,12 @@ class Store:
         return kernels.State(
             items=np.empty(0, self.dtype),
             used=np.zeros(1, np.int64),
+            scratch=np.empty(0, self.dtype),
             start=np.zeros(n, np.int64),
             room=np.zeros(n, np.int32),
             levels=np.zeros((n, width), np.int32),
-            depth=np.ones(n, np.int32),
+            depth=np.ones(n, np.int8),
+            grain=np.zeros(n, np.int8),
             n=np.zeros(n, np.int64),
             low=np.zeros(n, self.dtype),
             high=np.zeros(n, self.dtype),
@@ -56,22 +60,23 @@ class Store:
         spare = self._state
         if len(spare.n) == self.n:
             return spare
-        rows = {name: getattr(spare, name)[: self.n] for name in spare._fields[2:]}
-        return kernels.State(items=spare.items, used=spare.used, **rows)
+        rows = {name: getattr(spare, name)[: self.n] for name in spare._fields[kernels.SHARED :]}
+        return kernels.State(spare.items, spare.used, spare.scratch, **rows)
 
     def resize(self, n: int) -> None:
         """Grow to `n` sketches."""
         if n > len(self._state.n):
             old = self._state
             new = self._empty(max(n, 2 * len(old.n)) if len(old.n) else n, old.levels.shape[1])
-            for name in old._fields[2:]:
+            for name in old._fields[kernels.SHARED :]:
                 getattr(new, name)[: len(old.n)] = getattr(old, name)
-            self._state = new._replace(items=old.items, used=old.used)
+            self._state = new._replace(items=old.items, used=old.used, scratch=old.scratch)
         self.n = max(self.n, n)
 
     def run(self, kernel: Callable[..., tuple[int, int]], *arguments: Any, least: int = 0) -> None:
-        """Call a kernel again until it is done, making the room it asks for."""
+        """Call a kernel until it is done, making the room it asks for; `least`: items it brings along."""
         done = 0
+        self._make_scratch(least)
         while True:
             end, done = kernel(self.state, *self.tables, *arguments, done)
             if end == kernels.DONE:
@@ -86,17 +91,25 @@ class Store:
             levels = np.zeros((len(old.n), old.levels.shape[1] + 4), np.int32)
             levels[:, : old.levels.shape[1]] = old.levels
             self._state = old._replace(levels=levels)
+            self._make_scratch(least)
             return
         live = int(old.room.sum(dtype=np.int64))
         items = np.empty(2 * live + least + 2 * int(self.tables.total[old.levels.shape[1]]), self.dtype)
         kernels.repack(old, items)
         self._state = old._replace(items=items)
 
+    def _make_scratch(self, least: int) -> None:
+        """The largest room is that of as many levels as there are columns, and a few items of the sampler."""
+        needed = 2 * (int(self.tables.total[self._state.levels.shape[1]]) + 64 + least) + 256
+        if len(self._state.scratch) < needed:
+            self._state = self._state._replace(scratch=np.empty(needed, self.dtype))
+
     def merge_image(self, g: int, data: np.ndarray) -> None:
         """Check one image (uint8) and fold it into sketch `g`. Raises `SketchError` naming the fault."""
         n, min_k, levels, items, edges = self._checked(data)
         if n:
-            least = int(self.tables.total[min(len(levels) + 1, len(self.tables.total) - 1)])
+            deep = min(len(levels) + 2, len(self.tables.total) - 1)
+            least = int(self.tables.total[deep]) + len(items)
             self.run(kll_merge.merge_one, g, items, levels, n, *edges, min_k, least=least)
 
     def merge_images(self, groups: np.ndarray, column: pa.Array) -> None:
@@ -125,15 +138,36 @@ class Store:
             raise SketchError(f"KLL: these {len(data)} bytes are no sketch of {self.kind}s: {what}")
         return n, min_k, levels, items, edges
 
+    def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
+        """Add ``numbers[i]`` to sketch ``groups[i]`` (int64, within range)."""
+        for at in range(0, len(numbers), _SLICE):
+            some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
+            if len(values) * 4 < self.n:
+                self.run(kll_update.update_rows, some, values)
+            else:
+                ends, ordered = np.zeros(self.n, np.int64), np.empty_like(values)
+                kll_update.order_by_group(some, values, ends, ordered)
+                self.run(kll_update.update_sorted, ends, ordered)
+
+    def weighted(self, g: int) -> tuple[np.ndarray, np.ndarray]:
+        """The items of sketch `g` and how many values each stands for (int64), in no order."""
+        state = self.state
+        depth, grain, n = int(state.depth[g]), int(state.grain[g]), int(state.n[g])
+        region = state.items[state.start[g] : state.start[g] + state.room[g]]
+        levels = state.levels[g, : depth + 1]
+        kept = np.array([j for j in range(grain) if n >> j & 1], np.int64)
+        weights = np.repeat(np.int64(1) << np.arange(grain, grain + depth), np.diff(levels))
+        return np.concatenate([region[kept], region[levels[0] :]]), np.concatenate([1 << kept, weights])
+
     def one(self, g: int) -> Store:
         """A copy of sketch `g`, coins and all, as a store of one."""
         state = self.state
         start, room = int(state.start[g]), int(state.room[g])
         twin = Store(1, self.k, self.kind, seed=0)
-        rows = {name: getattr(state, name)[g : g + 1].copy() for name in state._fields[2:]}
+        rows = {name: getattr(state, name)[g : g + 1].copy() for name in state._fields[kernels.SHARED :]}
         rows["start"][0] = 0
         items = state.items[start : start + room].copy()
-        twin._state = kernels.State(items=items, used=np.array([room]), **rows)
+        twin._state = kernels.State(items, np.array([room]), np.empty(0, self.dtype), **rows)
         return twin
 
     def images(self) -> tuple[np.ndarray, np.ndarray]:

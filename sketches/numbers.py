@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +27,21 @@ def as_numbers(values: Any, dtype: Any, family: str) -> Values:
     if found.kind in ("string", "binary"):
         raise TypeError(f"{family}: expected a column of numbers, got {found.kind}; cast it first")
     if found.numbers.dtype == dtype:
-        return found
+        return replace(found, numbers=_writable(found.numbers))
     if dtype.kind == "i" and len(found):
         raise TypeError(f"{family}: expected whole numbers, got floats; cast them or use a sketch of doubles")
     with np.errstate(over="ignore"):
         numbers = found.numbers.astype(dtype)
     return Values("int64" if dtype.kind == "i" else "float64", numbers, found.offsets, found.data, found.rows)
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    """The same memory, not marked read-only: Numba compiles kernels apart for the two, ours only read it."""
+    if array.flags.writeable or not array.nbytes:
+        return array if len(array) else array.copy()
+    memory: Any = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
+    memory.owner = array
+    return np.frombuffer(memory, array.dtype)
 
 
 def _without_unsigned(values: Any, dtype: np.dtype, family: str) -> Any:

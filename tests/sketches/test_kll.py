@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches import kll
+from streamgauge.sketches import kll, kll_update
 from streamgauge.sketches.kll import KLL, KLLGroups
 from streamgauge.sketches.kll_levels import normalized_rank_error
 from streamgauge.sketches.protocol import SketchError
@@ -59,15 +59,47 @@ def test_a_sketch_of_few_values_is_exact() -> None:
     assert sketch.quantile_bounds(0.5) == (99, 99)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_cut_into_batches_gives_the_same_bytes(kind: Any) -> None:
-    values = np.random.default_rng(5).integers(-1000, 1000, 5000)
-    whole = KLL(50, kind, seed=9).update(values)
-    for cuts in ([1, 2, 3], [2500], list(range(0, 5000, 37))):
-        pieces = KLL(50, kind, seed=9)
+@pytest.mark.parametrize(("kind", "k"), [("double", 8), ("double", 50), ("float", 50), ("long", 50)])
+def test_any_cut_into_batches_gives_the_same_bytes(kind: Any, k: int) -> None:
+    values = np.random.default_rng(5).normal(size=5000) * 1000
+    values = values.astype(int) if kind == "long" else np.where(values > 900, np.nan, values)
+    whole = KLL(k, kind, seed=9).update(values)
+    for cuts in ([1, 2, 3], [2500], list(range(0, 5000, 37)), list(range(5000))):
+        pieces = KLL(k, kind, seed=9)
         for piece in np.split(values, cuts):
             pieces.update(piece)
         assert pieces.to_bytes() == whole.to_bytes()
+
+
+@pytest.mark.parametrize("k", [8, 20])
+def test_a_deep_sketch_samples_and_its_weights_add_up(k: int) -> None:
+    rng = np.random.default_rng(k)
+    sketch, seen = KLL(k, seed=3), 0
+    for size in [*rng.integers(0, 40, 200), 3000, *rng.integers(0, 400, 40)]:
+        sketch.update(np.arange(seen, seen + size))
+        seen += int(size)
+        grain = int(sketch._store.state.grain[0])
+        items, weights = sketch._store.weighted(0)
+        assert sketch.n == weights.sum() == seen and len(items) <= 3 * k + 8 * 8 + grain
+        assert len(np.unique(items)) == len(items) and (items >= 0).all() and (items < seen).all()
+        again = KLL.from_bytes(sketch.to_bytes())
+        assert sorted(zip(*again._store.weighted(0), strict=True)) == sorted(zip(items, weights, strict=True))
+    assert grain >= 4
+    again.update(np.arange(1000.0))  # a stored deep sketch goes on sampling
+    assert again._store.state.grain[0] >= grain and again.n == seen + 1000
+
+
+def test_the_sampler_draws_every_place_alike() -> None:
+    drawn = np.zeros(32, int)
+    for seed in range(3000):
+        region, levels, n = np.full(40, np.nan), np.array([40, 40], np.int32), 0
+        coin = np.array([seed * 7919], np.uint64)
+        for piece in np.split(np.arange(32.0), [seed % 31, seed % 31 + 1]):
+            n += kll_update._sample(region, levels, 5, coin, n, piece)
+        assert n == 32 and levels.tolist() == [39, 40]  # one of 32 values, in level 0
+        drawn[int(region[39])] += 1
+    expected = 3000 / 32
+    assert ((drawn - expected) ** 2 / expected).sum() < 61  # chi-square, 31 degrees, 0.1 %
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not() -> None:

@@ -58,7 +58,9 @@ def test_built_sketches_are_equal_to_the_byte() -> None:
         for seed, (kind, k, n) in enumerate(cases)
     ]
     for seed, ((kind, k, n), answer) in enumerate(zip(cases, java_answers(lines), strict=True)):
-        assert KLL(k, kind, seed=seed).update(stream(kind, n)).to_bytes() == data(answer), (kind, k, n)
+        sketch = KLL(k, kind, seed=seed)
+        sketch._store.tables = sketch._store.tables._replace(deepest=61)  # Java never samples
+        assert sketch.update(stream(kind, n)).to_bytes() == data(answer), (kind, k, n)
 
 
 def test_merged_sketches_are_equal_to_the_byte() -> None:
