@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.operators import aggregates as ask
+from streamgauge.operators.kafka.json import json
 from streamgauge.operators.query import query
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import END, START, aggregates_of, keys_of
@@ -162,3 +164,53 @@ _COMPARE: dict[str, Callable[[Any, Any], None]] = {
     "mean": _close,
     "variance": _close_spread,
 }
+
+
+@pytest.fixture(scope="session")
+def json_of() -> Callable[[pl.DataFrame], list[bytes]]:
+    """Rows as JSON messages, one each."""
+    return lambda frame: frame.write_ndjson().encode().splitlines()
+
+
+@pytest.fixture(scope="session")
+def send(kafka: Any) -> Callable[..., None]:
+    """Send values (null: a tombstone) to one partition of a topic, in order."""
+    from confluent_kafka import Producer
+
+    # Its complaints about a broker that has ended go nowhere.
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, "log_level": 0}
+
+    def sending(topic: str, values: list[bytes | None], partition: int = 0, **more: Any) -> None:
+        producer = Producer(settings)
+        for value in values:
+            producer.produce(topic, value, partition=partition, **more)
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+    return sending
+
+
+@pytest.fixture
+def topic(kafka: Any) -> Callable[..., str]:
+    """Makes a topic of another name each time."""
+
+    def make(partitions: int = 1) -> str:
+        name = f"t{uuid.uuid4().hex[:10]}"
+        kafka.create_topic(name, partitions)
+        return name
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def everything_from(kafka: Any) -> Callable[[str], Stream]:
+    """The stream `everything`, of a topic's JSON messages; rows in a language called "xx" are dropped."""
+
+    def make(topic: str) -> Stream:
+        rows = Stream.from_kafka(
+            topic, value=json(COLUMNS), time="at", bootstrap_servers=kafka.bootstrap_servers
+        )
+        wanted = rows.filter(pl.col("lang").is_null() | (pl.col("lang") != "xx"))
+        return wanted.group_by("lang").tumbling("1m", delay="5s").agg(**ASKED)
+
+    return make

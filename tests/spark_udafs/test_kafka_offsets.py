@@ -1,0 +1,73 @@
+"""Offsets as Spark logs them, and what is decided from them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from streamgauge.operators.accounting import Account
+from streamgauge.operators.windows import EARLIEST, Tumbling
+from streamgauge.spark_udafs.kafka_cluster import read_report, report
+from streamgauge.spark_udafs.kafka_offsets import Known, Offsets, last_window_end, share, watermark
+
+MINUTE = 60_000_000
+
+
+def known(*seen_us: int) -> dict[tuple[str, int], Known]:
+    return {("t", partition): Known(0, seen) for partition, seen in enumerate(seen_us)}
+
+
+def test_offsets_survive_spark_s_log() -> None:
+    offsets = Offsets(
+        "q",
+        {("b", 10): 3, ("a", 2): 2**40, ("b", 9): 0},
+        {("a", 2): 7},
+        {("a", 2): Known(7, -5, 12, Account(9, 4, 3, 1, 1))},
+        watermark_us=123_456_789,
+    )
+    logged = json.dumps(offsets.to_json())
+    assert Offsets.from_json(json.loads(logged)) == offsets
+    assert json.dumps(json.loads(logged)) == logged
+    assert list(json.loads(logged)["offsets"]["b"]) == ["9", "10"]
+
+
+@pytest.mark.parametrize("other", [{}, {"posts": {"0": 5}}, {"query": "q", "offsets": {"t": {"x": 1}}}, []])
+def test_the_checkpoint_of_another_source_is_refused(other: object) -> None:
+    with pytest.raises(ValueError, match="give the query a checkpoint folder of its own"):
+        Offsets.from_json(other)  # type: ignore[arg-type]
+
+
+def test_what_workers_report_comes_back_and_nothing_else_does() -> None:
+    found = Known(7, 8, 9, Account(5, 1, 1, 1, 2))
+    assert read_report(report(found)) == found
+    for text in (None, "", "{}", "[1]", "no json", '{"known":[1]}'):
+        assert read_report(text) is None
+
+
+def test_a_batch_is_shared_in_proportion_and_nobody_starves() -> None:
+    begin = {("t", p): 100 for p in range(4)}
+    ends = {("t", 0): 1_000_100, ("t", 1): 500_100, ("t", 2): 101, ("t", 3): 100}
+    assert share(begin, ends, 10**9) == ends
+    assert share(begin, ends, 3_000) == {("t", 0): 2_099, ("t", 1): 1_099, ("t", 2): 101, ("t", 3): 100}
+
+
+def test_the_slowest_partition_decides_the_watermark() -> None:
+    assert watermark(known(10 * MINUTE, 4 * MINUTE), MINUTE, {}) == 3 * MINUTE
+
+
+def test_a_partition_not_heard_of_holds_all_until_it_idles() -> None:
+    assert watermark(known(10 * MINUTE, EARLIEST), MINUTE, {}) == EARLIEST
+    assert watermark(known(10 * MINUTE, EARLIEST), MINUTE, {("t", 1): 5}) == 9 * MINUTE
+    assert watermark(known(EARLIEST), MINUTE, {("t", 0): 10**12}) == EARLIEST
+
+
+def test_an_idle_partition_moves_on_with_the_wall_clock() -> None:
+    idle = {("t", 1): 2 * MINUTE}
+    assert watermark(known(10 * MINUTE, 4 * MINUTE), MINUTE, idle) == 5 * MINUTE
+
+
+def test_the_last_window_with_a_row() -> None:
+    window = Tumbling.every("1m")
+    assert last_window_end(known(3 * MINUTE, 90_000_000, EARLIEST), window) == 4 * MINUTE
+    assert last_window_end(known(EARLIEST), window) == EARLIEST
