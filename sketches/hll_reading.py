@@ -110,13 +110,23 @@ def read_coupons(data, start, end, out, spare):  # type: ignore[no-untyped-def]
     return 0, count, lg
 
 
+# Simple loops, one thing each, over slices: these vectorise, and reading an image is mostly such loops.
+
+
+@lean
+def _greatest(registers):  # type: ignore[no-untyped-def]
+    highest = np.uint8(0)
+    for v in registers:
+        highest = max(highest, v)
+    return highest
+
+
 @lean
 def _unpack_hll8(data, at, out):  # type: ignore[no-untyped-def]
-    highest = np.uint8(0)
+    image = data[at : at + len(out)]
     for i in range(len(out)):
-        out[i] = data[at + i]
-        highest = max(highest, out[i])
-    return 9 if highest > 63 else 0
+        out[i] = image[i]
+    return 9 if _greatest(out) > 63 else 0
 
 
 @lean
@@ -137,16 +147,17 @@ def _unpack_hll6(data, at, out):  # type: ignore[no-untyped-def]
 def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
     k = len(out)
     least = data[start + 6]
+    image = data[start + 40 : start + 40 + k // 2]
     if least > 63:
         return 9
+    for i in range(len(image)):
+        out[2 * i] = least + (image[i] & np.uint8(15))
+        out[2 * i + 1] = least + (image[i] >> np.uint8(4))
+    token = np.uint8(least + EXCEPTION)
     exceptions = 0
-    for i in range(k // 2):
-        byte = data[start + 40 + i]
-        low = byte & np.uint8(15)
-        high = byte >> np.uint8(4)
-        exceptions += (low == EXCEPTION) + (high == EXCEPTION)
-        out[2 * i] = least + low
-        out[2 * i + 1] = least + high
+    if _greatest(out) == token:
+        for v in out:
+            exceptions += v == token
     if exceptions != load32(data, start + 36):
         return 11
     at = start + 40 + k // 2
@@ -158,27 +169,26 @@ def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
             continue
         slot = np.int64(pair & np.uint32(0x3FFFFFF))
         value = np.uint8(pair >> np.uint32(26))
-        if slot >= k or out[slot] != least + EXCEPTION or value < least + EXCEPTION:
+        if slot >= k or out[slot] != token or value < token:
             return 11
-        out[slot] = value | np.uint8(64)  # marked, so that no other exception takes the same register
+        out[slot] = value | np.uint8(128)  # marked, so that no other exception takes the same register
         found += 1
     if found != exceptions:
         return 11
-    for i in range(k):
-        out[i] &= np.uint8(63)
-    return 0
+    if found:
+        for i in range(k):
+            out[i] &= np.uint8(127)
+    return 9 if _greatest(out) > 63 else 0
 
 
 @lean
 def power_sums(registers):  # type: ignore[no-untyped-def]
     """Σ 2^−v over registers below 32, and over those above."""
     low = np.uint64(0)
-    highest = np.uint8(0)
     for v in registers:
         low += np.uint64(1 << 31) >> np.uint64(v)  # exact, and no table look-up, so it vectorises
-        highest = max(highest, v)
     high = 0.0
-    if highest > 31:
+    if _greatest(registers) > 31:
         for v in registers:
             if v > 31:
                 high += inverse_power(v)
@@ -229,10 +239,9 @@ def read_registers(data, start, end, out, scratch):  # type: ignore[no-untyped-d
     if flags & OUT_OF_ORDER_FLAG:
         sums[0] = 0.0
     else:
-        seen = 0
-        for v in out:
-            seen += v != 0
-        # HIP grows by one or more with each register first raised, and hugs the raw estimate.
+        # HIP grew by one or more with each register first raised, at least k − (low + high) of them, and it
+        # hugs the raw estimate.
+        seen = k - (low + high)
         if not (stored[0] >= seen * (1 - 1e-9) and stored[0] <= 16.0 * k * (k / (low + high))):
             return 12
     return 0
