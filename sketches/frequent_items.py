@@ -260,7 +260,7 @@ class FrequentItemsGroups(Groups):
             if not heavy.all():
                 kept = np.flatnonzero(heavy)
                 groups = groups[kept] if len(groups) else groups
-                found, heavy = _take(found, kept), heavy[kept]
+                found, heavy = as_values(found.to_arrow().take(pa.array(kept))), heavy[kept]
         if len(found):
             self._add(groups, found, heavy)
 
@@ -397,8 +397,3 @@ class FrequentItemsGroups(Groups):
             return int(kernels.find_long((*self._tables,), group, values.numbers[0]))
         offsets, data = values.offsets, values.data
         return int(strings.find_string((*self._tables,), self._arena, group, offsets, data))
-
-
-def _take(values: Values, kept: np.ndarray) -> Values:
-    """Some of the values; which rows they came from is lost."""
-    return as_values(values.to_arrow().take(pa.array(kept)))

@@ -6,14 +6,15 @@ import ctypes
 import mmap
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyspark
 import pytest
 
-ORACLE = Path(__file__).parents[1] / "oracles" / "DistinctOracle.java"
+ORACLES = Path(__file__).parents[1] / "oracles"
+ORACLE = ORACLES / "DistinctOracle.java"
 
 
 class JavaOracle:
@@ -81,3 +82,24 @@ class GuardedPages:
 def guarded() -> GuardedPages:
     """Room for 64 KB."""
     return GuardedPages(16)
+
+
+@pytest.fixture(scope="session")
+def java_oracle() -> Callable[[str, list[str]], list[str]]:
+    """Run any oracle by name over lines of commands, in a process of its own; one answer a line."""
+
+    def answers(name: str, lines: list[str]) -> list[str]:
+        java = shutil.which("java")
+        assert java, "the Java oracles need a `java` on PATH"
+        jars = Path(pyspark.__file__).parent / "jars"
+        paths = [jar for word in ("datasketches", "spark-sketch") for jar in jars.glob(f"{word}*.jar")]
+        done = subprocess.run(
+            [java, "-Xmx256m", "-cp", ":".join(map(str, paths)), str(ORACLES / f"{name}.java")],
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return answers
