@@ -1,0 +1,83 @@
+"""What the README shows works as it stands, against a real broker and a real Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.M | re.S)
+
+
+def block(word: str) -> str:
+    (found,) = [text for text in BLOCKS if word in text]
+    return found
+
+
+def fill(kafka: Any, topic: str, rows: list[dict[str, Any]]) -> None:
+    from confluent_kafka import Producer
+
+    kafka.create_topic(topic, 2)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for row in rows:
+        producer.produce(topic, json.dumps(row))
+    producer.flush()
+
+
+@pytest.mark.kafka
+def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"author": f"a{i % 50}", "tags": ["x", f"t{i % 5}"], "created_at": f"2026-06-01T12:00:{i % 60:02}Z"}
+        for i in range(600)
+    ]
+    fill(kafka, "readme-posts", rows)
+    text = block('from_kafka("posts", value=json').replace("localhost:9092", kafka.bootstrap_servers)
+    names: dict[str, Any] = {}
+    exec(text.replace('from_kafka("posts"', 'from_kafka("readme-posts"'), names)
+    assert "counted=600" in capsys.readouterr().out
+    (window,) = names["run"].windows().to_dicts()
+    assert window["posts"] == 600
+    assert round(window["authors"]["estimate"]) == 50
+    assert window["tags"][0]["item"] == "x" and window["tags"][0]["lower"] == 600
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    import streamgauge
+
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"symbol": "A", "user": f"u{i % 9}", "price": i / 10, "at": f"2026-06-01T12:00:{i % 60:02}Z"}
+        for i in range(300)
+    ]
+    fill(kafka, "readme-trades", rows)
+    text = block('from_kafka("trades"').replace("localhost:9092", kafka.bootstrap_servers)
+    text = text.replace('from_kafka("trades"', 'from_kafka("readme-trades"')
+    text = text.replace('ParquetSink("trades"))', 'ParquetSink("trades"), available_now=True)')
+    exec(text, {})
+    table = streamgauge.merge([_stored(tmp_path / "trades")])
+    (window,) = streamgauge.query(table).to_dicts()
+    assert window["symbol"] == "A" and window["trades"] == 300
+    assert round(window["users"]["estimate"]) == 9
+
+
+def _stored(folder: Path) -> Any:
+    from streamgauge.operators.table import read_parquet
+
+    (file,) = folder.rglob("*.parquet")
+    return read_parquet(file)
+
+
+def test_the_lines_for_sketches() -> None:
+    import streamgauge
+
+    column = np.arange(10_000)
+    names = {"column": column, "stored": bytes(streamgauge.HLL(lg_k=12).update(column + 5_000))}
+    exec(block("HLL(lg_k=12)"), names)
+    assert names["merged"].estimate() == pytest.approx(15_000, rel=0.05)
