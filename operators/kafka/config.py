@@ -8,8 +8,8 @@ from typing import Any
 _DEFAULTS: dict[str, Any] = {
     # librdkafka waits a second after it has filled its queue; with small messages that is most of the time.
     "fetch.queue.backoff.ms": 10,
-    # Small messages: a hundred thousand of them are no more than a few milliseconds' work.
-    "queued.min.messages": 1_000_000,
+    # Enough for two fetches' time; a queued message takes some 400 bytes besides its own, so no more.
+    "queued.min.messages": 200_000,
     # A broker that comes back is found again within a second.
     "reconnect.backoff.max.ms": 1000,
     "allow.auto.create.topics": False,

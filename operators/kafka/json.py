@@ -1,8 +1,8 @@
 """JSON messages as typed columns.
 
 Polars' own reader was tried first: it judges a batch as a whole, so that one bad line costs a search, makes
-strings of numbers without a word, and takes five times the processor's time. Here a kernel reads each message
-once, straight from the bytes that were read; Polars turns strings into times.
+strings of numbers without a word, and takes twice the processor's time. Here a kernel reads each message
+once, straight from the bytes that came; Polars turns strings into times.
 """
 
 from __future__ import annotations
