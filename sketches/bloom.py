@@ -6,6 +6,7 @@ Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 197
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,9 @@ from .columns import Values, as_values
 from .hash import hash_values
 from .protocol import Sketch, SketchError
 from .spark_murmur import hash_pairs
+
+
+_ROWS_AT_ONCE = 1 << 15
 
 
 class Bloom(Sketch):
@@ -62,8 +66,17 @@ class Bloom(Sketch):
 
     def update(self, values: Any) -> Self:
         """Add values. Raises `TypeError` for floats in Spark's layouts."""
-        kernels.add(self._words, keys_of(values, self.layout, self.seed), *self._how)
+        for _, keys in self._parts(as_values(values)):
+            kernels.add(self._words, keys, *self._how)
         return self
+
+    def _parts(self, found: Values) -> Iterator[tuple[slice, np.ndarray]]:
+        """Keys of some values at a time: those stay in the cache until they are used."""
+        for begin in range(0, len(found), _ROWS_AT_ONCE):
+            part = slice(begin, min(begin + _ROWS_AT_ONCE, len(found)))
+            offsets = found.offsets[begin : part.stop + 1]
+            some = Values(found.kind, found.numbers[part], offsets, found.data, None)
+            yield part, keys_of(some, self.layout, self.seed)
 
     def admit(self, values: Any) -> np.ndarray:
         """Add values one after the other; for each (nulls left out) whether it certainly was not there yet.
@@ -74,17 +87,19 @@ class Bloom(Sketch):
         >>> Bloom().admit([1, 2, 1]).tolist()
         [True, True, False]
         """
-        keys = keys_of(values, self.layout, self.seed)
-        new = np.empty(len(keys), np.bool_)
-        kernels.admit(self._words, keys, *self._how, new)
+        found = as_values(values)
+        new = np.empty(len(found), np.bool_)
+        for part, keys in self._parts(found):
+            kernels.admit(self._words, keys, *self._how, new[part])
         return new
 
     def contains(self, values: Any) -> np.ndarray:
         """For every value (nulls left out): False if it certainly was not added, True if it probably was."""
-        keys = keys_of(values, self.layout, self.seed)
-        found = np.empty(len(keys), np.bool_)
-        kernels.ask(self._words, keys, *self._how, found)
-        return found
+        found = as_values(values)
+        there = np.empty(len(found), np.bool_)
+        for part, keys in self._parts(found):
+            kernels.ask(self._words, keys, *self._how, there[part])
+        return there
 
     def __contains__(self, value: Any) -> bool:
         return bool(self.contains(value).all())
@@ -162,9 +177,8 @@ def check(layout: str, seed: int) -> None:
         )
 
 
-def keys_of(values: Any, layout: str, seed: int) -> np.ndarray:
-    """The 64 bits that decide a value's bits, as int64."""
-    found: Values = as_values(values)
+def keys_of(found: Values, layout: str, seed: int) -> np.ndarray:
+    """The 64 bits that decide a value's bits, as int64. Raises `TypeError` for floats in Spark's layouts."""
     if layout == "blocked":
         return hash_values(found, np.uint64((9001 + seed) & 0xFFFFFFFFFFFFFFFF))[0].view(np.int64)
     if found.kind == "float64" and len(found):
