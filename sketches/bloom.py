@@ -19,7 +19,6 @@ from .hash import hash_values
 from .protocol import Sketch, SketchError
 from .spark_murmur import hash_pairs
 
-
 _ROWS_AT_ONCE = 1 << 15
 
 
