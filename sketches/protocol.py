@@ -72,6 +72,9 @@ class Groups(ABC):
     """
 
     @abstractmethod
+    def __init__(self, n: int = 0, **params: Any) -> None: ...
+
+    @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
