@@ -23,11 +23,12 @@ import uuid
 from pathlib import Path
 from typing import Any, Self
 
-from ..java import find_java
+from ..java import Java, find_java
 from .jars import kafka_jars
 
 HOST = "127.0.0.1"
 _READY = "Kafka Server started"
+_IN_USE = "Address already in use"
 _JVM = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
@@ -79,6 +80,15 @@ appender.out.layout.pattern=%d %p %m (%c)%n
 
 class BrokerError(RuntimeError):
     """The embedded broker can't do what was asked; the message says why, with the broker's last words."""
+
+
+class PortTakenError(BrokerError):
+    """Another program listens on the port."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            f"port {port} on {HOST} is taken by another program; name another port, or none for a free one"
+        )
 
 
 class EmbeddedKafka:
@@ -148,24 +158,32 @@ class EmbeddedKafka:
         if self.running:
             return self
         java, jars = find_java(), kafka_jars()
-        self._folder = self._keep or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._choose_port()
-            settings = self._write_settings()
-            command = [
-                str(java.program),
-                *_JVM,
-                f"-Dlog4j2.configurationFile={self.folder / 'logging.properties'}",
-            ]
-            command += ["-cp", f"{jars}/*"]
-            self._format(command, settings)
-            self._process = self._launch([*command, "kafka.Kafka", str(settings)])
-            self._await_ready()
-        except BaseException:
-            self.stop()
-            raise
+        free_choice = self._asked is None and self._port is None
+        for tries_left in (2, 1, 0):
+            try:
+                self._start_once(java, jars)
+                return self
+            except PortTakenError:
+                self.stop()
+                # A port that was free a moment ago: another one will do if nobody knows this one yet.
+                if not free_choice or not tries_left:
+                    raise
+                self._port = None
+            except BaseException:
+                self.stop()
+                raise
         return self
+
+    def _start_once(self, java: Java, jars: Path) -> None:
+        self._folder = self._keep or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._choose_port()
+        settings = self._write_settings()
+        logging = f"-Dlog4j2.configurationFile={self.folder / 'logging.properties'}"
+        command = [str(java.program), *_JVM, logging, "-cp", f"{jars}/*"]
+        self._format(command, settings)
+        self._process = self._launch([*command, "kafka.Kafka", str(settings)])
+        self._await_ready()
 
     def stop(self) -> None:
         """Stop; quickly, and whatever state it is in. Kept data is flushed first, other data removed."""
@@ -212,10 +230,7 @@ class EmbeddedKafka:
             last = int(json.loads(remembered.read_text())["port"])
             asked = last if _is_free(last) else None
         if asked is not None and not _is_free(asked):
-            raise BrokerError(
-                f"port {asked} on {HOST} is taken by another program; "
-                "name another port, or none for a free one"
-            )
+            raise PortTakenError(asked)
         self._port = asked or _free_port()
         remembered.write_text(json.dumps({"port": self._port}))
 
@@ -269,6 +284,8 @@ class EmbeddedKafka:
             said = log.read_text(errors="replace")
             if _READY in said:
                 return
+            if not self.running and _IN_USE in said:
+                raise PortTakenError(self.port)
             if not self.running:
                 raise BrokerError(f"the embedded broker ended while starting. Its last words:\n{_tail(said)}")
             time.sleep(0.05)

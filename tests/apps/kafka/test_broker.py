@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from streamgauge.apps.kafka import broker as broker_module
 from streamgauge.apps.kafka.broker import BrokerError, EmbeddedKafka
 
 pytestmark = pytest.mark.kafka
@@ -81,6 +82,20 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         assert not broker.running
 
 
+def test_a_free_port_taken_at_the_last_moment_is_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        found = broker_module._free_port
+        # The first choice is the broker's own port; it looks free and isn't.
+        choices = iter([taken])
+        monkeypatch.setattr(broker_module, "_free_port", lambda but=None: next(choices, None) or found(but))
+        with EmbeddedKafka() as broker:
+            assert broker.port != taken
+            assert is_open(broker.port)
+
+
 def test_a_broker_that_fails_to_start_says_its_last_words(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "meta.properties").write_text(
@@ -99,6 +114,7 @@ def test_before_start_it_says_what_to_do() -> None:
 
 PROGRAM = """
 import sys, threading, time
+from streamgauge.apps.kafka import broker as broker_module
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 
 with EmbeddedKafka() as broker:
