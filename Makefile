@@ -29,8 +29,9 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -q --upgrade "pip>=24" "setuptools>=77"
 	@$(PIP) install -q --progress-bar on -e ".[dev]"
-	@$(BIN)/python -m streamgauge.apps.java
+	@$(BIN)/python -m streamgauge.apps.java --install
 	@$(BIN)/python -m streamgauge.sketches.warm
+	@$(BIN)/python -m streamgauge.operators.kafka.warm
 	@touch $(STAMP)
 
 demo: $(STAMP)

@@ -28,13 +28,13 @@ def columns(rd: c.CDLL, batch: np.ndarray, headers: bool) -> Messages | None:
     if not good:
         return None
     topics, topic = _topics(rd, handle[:good])
-    lines, starts = _bytes(payload[:good], length[:good], newline=True)
+    lines, starts = gather_bytes(payload[:good], length[:good], newline=True)
     key_is_null = key_length[:good] < 0
     if key_is_null.all():
         keys = pa.nulls(good, pa.large_binary())
     else:
-        keys = binary(*_bytes(key[:good], key_length[:good], newline=False), key_is_null)
-    listed = _headers(rd, batch, good) if headers else None
+        keys = binary(*gather_bytes(key[:good], key_length[:good], newline=False), key_is_null)
+    listed = read_headers(rd, batch, good) if headers else None
     # Copies of two, so that the block they share with the addresses isn't kept.
     return Messages(
         topics,
@@ -59,21 +59,22 @@ def _topics(rd: c.CDLL, handle: np.ndarray) -> tuple[tuple[str, ...], np.ndarray
     return tuple(rd.rd_kafka_topic_name(int(h)).decode() for h in handles), codes
 
 
-def _headers(rd: c.CDLL, batch: np.ndarray, good: int) -> pa.ListArray:
+def read_headers(rd: c.CDLL, batch: np.ndarray, good: int) -> pa.ListArray:
+    """The headers of the `good` messages of a batch."""
     handle, ends = np.empty(good, np.int64), np.empty(good + 1, np.int32)
     count_of, headers_of = address(rd.rd_kafka_header_cnt), address(rd.rd_kafka_message_headers)
     total = gather.count_headers(batch, headers_of, count_of, handle, ends)
     name, name_length, value, value_length = np.empty((4, total), np.int64)
     get = address(rd.rd_kafka_header_get_all)
     gather.scan_headers(handle, ends, get, name, name_length, value, value_length)
-    names = binary(*_bytes(name, name_length, newline=False), np.zeros(total, np.bool_))
-    values = binary(*_bytes(value, value_length, newline=False), value_length < 0)
+    names = binary(*gather_bytes(name, name_length, newline=False), np.zeros(total, np.bool_))
+    values = binary(*gather_bytes(value, value_length, newline=False), value_length < 0)
     keys = names.cast(pa.binary()).cast(pa.string())
     pairs = pa.StructArray.from_arrays([keys, values.cast(pa.binary())], ["key", "value"])
     return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(HEADERS)
 
 
-def _bytes(at: np.ndarray, length: np.ndarray, newline: bool) -> tuple[np.ndarray, np.ndarray]:
+def gather_bytes(at: np.ndarray, length: np.ndarray, newline: bool) -> tuple[np.ndarray, np.ndarray]:
     """Byte strings at their addresses as one buffer and its n + 1 starts."""
     starts = np.empty(len(at) + 1, np.int64)
     data = np.empty(gather.lay_out(length, int(newline), starts), np.uint8)
