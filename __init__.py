@@ -18,6 +18,7 @@ _EXPORTS: dict[str, str] = {
     "BernoulliSample": ".sampling.bernoulli",
     "Bloom": ".sketches.bloom",
     "CountMin": ".sketches.count_min",
+    "DDSketch": ".sketches.ddsketch",
     "DecayedReservoir": ".sampling.decayed",
     "FrequentItems": ".sketches.frequent_items",
     "HLL": ".sketches.hll",

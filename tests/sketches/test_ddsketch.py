@@ -1,0 +1,151 @@
+"""DDSketch against the published package, its promise, and broken bytes."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import ddsketch
+import numpy as np
+import pyarrow as pa
+import pytest
+from ddsketch.pb import ddsketch_pb2
+from ddsketch.pb.proto import DDSketchProto
+
+from streamgauge.sketches.ddsketch import USUAL_QUANTILES, DDSketch, DDSketchGroups
+from streamgauge.sketches.protocol import SketchError
+
+QS = [0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1]
+_rng = np.random.default_rng(17)
+STREAMS = {
+    "normal": _rng.normal(size=4000),
+    "lognormal": _rng.lognormal(0, 3, 4000),
+    "pareto": _rng.pareto(1, 4000) + 1,
+    "constant": np.full(1000, 3.7),
+    "sorted": np.arange(-2000.0, 2000),
+    "powers": np.array([s * 2.0**e for e in range(-1021, 1024, 7) for s in (1, -1)]),
+    "buckets' edges": (1.01 / 0.99) ** np.arange(-500, 500),
+    "zeros": np.array([0.0, -0.0, 1.0, -1.0, 5e-324, -1e-310] * 50),
+}
+
+
+def theirs(values: np.ndarray, accuracy: float) -> Any:
+    peer = ddsketch.DDSketch(accuracy)
+    for value in values:
+        peer.add(float(value))
+    return peer
+
+
+@pytest.mark.parametrize("accuracy", [0.001, 0.01, 0.1, 0.5])
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_quantile_keeps_the_relative_accuracy(name: str, accuracy: float) -> None:
+    values = STREAMS[name]
+    sketch, ordered = DDSketch(accuracy).update(values), np.sort(values)
+    assert sketch.n == len(values)
+    for q in QS:
+        true = ordered[int(np.floor(q * (len(values) - 1)))]
+        lower, upper = sketch.quantile_bounds(q)
+        assert abs(sketch.quantile(q) - true) <= accuracy * abs(true) * (1 + 1e-9) + 1e-307, (q, true)
+        assert lower * (1 - 1e-12 * np.sign(lower)) <= true <= upper * (1 + 1e-12 * np.sign(upper))
+    for x in ordered[:: len(ordered) // 7]:
+        below, upto = sketch.rank_bounds(x)
+        assert below <= np.mean(values <= x) + 1e-12 and upto >= np.mean(values < x) - 1e-12
+
+
+@pytest.mark.parametrize("name", ["normal", "lognormal", "pareto", "zeros"])
+def test_the_published_package_agrees_both_ways(name: str) -> None:
+    values = STREAMS[name]
+    ours, peer = DDSketch(0.01).update(values), theirs(values, 0.01)
+    message = ddsketch_pb2.DDSketch()
+    message.ParseFromString(ours.to_bytes())
+    read = DDSketchProto.from_proto(message)
+    back = DDSketch.from_bytes(DDSketchProto.to_proto(peer).SerializeToString())
+    assert read.count == peer.count == ours.n == back.n
+    for q in QS:
+        expected = pytest.approx(peer.get_quantile_value(q), rel=1e-9)
+        assert ours.quantile(q) == expected == back.quantile(q)
+        assert read.get_quantile_value(q) == expected
+    assert back == ours
+
+
+def test_merged_parts_equal_the_whole_in_any_order() -> None:
+    parts = [values for name, values in STREAMS.items() if name != "powers"]
+    whole = DDSketch(0.02).update(np.concatenate(parts))
+    for order in (parts, parts[::-1]):
+        merged = DDSketch(0.02)
+        for part in order:
+            merged.merge(DDSketch(0.02).update(part))
+        assert merged == whole
+    with pytest.raises(SketchError, match="different buckets"):
+        whole.merge(DDSketch(0.01).update(1.0))
+
+
+def test_any_cut_gives_the_same_bytes() -> None:
+    values = STREAMS["lognormal"]
+    pieces = DDSketch()
+    for piece in np.array_split(values, 61):
+        pieces.update(piece)
+    assert pieces == DDSketch().update(values) == pickle.loads(pickle.dumps(pieces))
+
+
+def test_nan_nulls_infinities_and_other_types() -> None:
+    sketch = DDSketch().update([1.0, None, float("nan"), float("inf"), -float("inf")])
+    assert sketch.n == 3 and sketch.quantiles([0, 1]) == [-np.inf, np.inf]
+    assert DDSketch.from_bytes(sketch.to_bytes()) == sketch
+    assert DDSketch().update(np.array([1.7976931348623157e308])).quantile(1) < np.inf
+    assert DDSketch().update(pa.array([[1, 2], None], pa.list_(pa.uint64()))).n == 2
+    with pytest.raises(TypeError):
+        DDSketch().update("a")
+    with pytest.raises(SketchError, match="relative_accuracy"):
+        DDSketch(0)
+    with pytest.raises(SketchError, match="empty"):
+        DDSketch().quantile(0.5)
+    with pytest.raises(SketchError, match="from 0 to 1"):
+        DDSketch().update(1).quantile(2)
+
+
+def test_answer_and_repr() -> None:
+    sketch = DDSketch().update(STREAMS["pareto"])
+    answer = sketch.answer()
+    assert answer["n"] == 4000 and [row["q"] for row in answer["quantiles"]] == list(USUAL_QUANTILES)
+    assert all(row["lower"] <= row["value"] <= row["upper"] for row in answer["quantiles"])
+    assert "n=4000" in repr(sketch) and "1.00%" in repr(sketch) and "empty" in repr(DDSketch())
+
+
+def test_broken_bytes_are_refused_or_read_as_a_valid_sketch() -> None:
+    image = DDSketch(0.1).update([1.0, 2.0, -3.0, 0.0]).to_bytes()
+    broken = [image[:length] for length in range(len(image))]
+    for place in range(len(image)):
+        for bit in range(8):
+            flipped = bytearray(image)
+            flipped[place] ^= 1 << bit
+            broken.append(bytes(flipped))
+    refused = 0
+    for data in broken:
+        try:
+            sketch = DDSketch.from_bytes(data)
+        except SketchError:
+            refused += 1
+            continue
+        assert DDSketch.from_bytes(sketch.to_bytes()).n == pytest.approx(sketch.n)
+        assert sketch.n == 0 or sketch.quantile(0) <= sketch.quantile(1)
+    assert len(image) < refused < len(broken)
+
+
+def test_groups_are_as_single_sketches_and_merge() -> None:
+    groups, values = _rng.zipf(1.3, 6000) % 40, _rng.normal(size=6000)
+    many = DDSketchGroups(5)
+    many.resize(41)
+    for at in np.array_split(np.arange(6000), 300):  # small batches go row by row
+        many.update(groups[at], values[at])
+    alone = DDSketchGroups(41)
+    alone.update(groups, values)
+    column = many.to_arrow()
+    for g in range(41):
+        assert many[g] == alone[g] == DDSketch().update(values[groups == g])
+        assert column[g].as_py() == many[g].to_bytes()
+    total = DDSketchGroups(1)
+    total.merge(np.zeros(41, int), column)
+    assert total[0] == DDSketch().update(values)
+    with pytest.raises(SketchError):
+        total.merge([0], pa.array([b"x"], pa.binary()))
