@@ -130,6 +130,21 @@ def quantiles(column: str, **options: Any) -> Aggregate:
     return aggregate("quantiles", column, **options)
 
 
+def tail_quantiles(column: str, relative_accuracy: float = 0.01) -> Aggregate:
+    """How values are spread, far tails included: DDSketch, every quantile within 1 % of its own value."""
+    return aggregate("tail_quantiles", column, relative_accuracy=relative_accuracy)
+
+
+def frequency(column: str, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> Aggregate:
+    """How often any value occurred: count-min, too high by at most `eps` of all rows at `confidence`."""
+    return aggregate("frequency", column, eps=eps, confidence=confidence, seed=seed)
+
+
+def membership(column: str, capacity: int = 100_000, fpp: float = 0.01) -> Aggregate:
+    """Which values occurred: a Bloom filter, wrong with at most `fpp` up to `capacity` different values."""
+    return aggregate("membership", column, capacity=capacity, fpp=fpp)
+
+
 def top_k(column: str, k: int = 10, **options: Any) -> Aggregate:
     """The most frequent values with bounds of their counts; `max_size` slots decide how close those are."""
     return aggregate("top_k", column, k=k, **options)
