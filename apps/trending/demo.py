@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -59,17 +61,23 @@ def run(options: Options) -> None:
     However it ends, all it started is stopped; only with `keep`, and after a whole run, the broker stays.
     Raises `JavaError`, `JarsError`, `BrokerError` and `RecordingError`, whose messages say what to do.
     """
-    console = Console(stderr=True)
+    # A copy of standard error: engines may turn the original away from the screen.
+    console = Console(file=os.fdopen(os.dup(2), "w"))
+    logging.getLogger().addHandler(logging.NullHandler())
     recording = None
     # What can't work is said before anything is started.
     if options.input is not None:
         recording = Recording.open(options.input, options.speed, options.seconds)
-    with _stopping_in_order() as broker:
-        kafka = _broker(options.keep, console, broker)
-        with ExitStack() as rest:
-            summary = _streamed(options, recording, kafka, console, rest)
-        if options.keep:
-            broker.pop_all()
+    try:
+        with _stopping_in_order() as broker:
+            kafka = _broker(options.keep, console, broker)
+            with ExitStack() as rest:
+                summary = _streamed(options, recording, kafka, console, rest)
+            if options.keep:
+                broker.pop_all()
+    except KeyboardInterrupt:
+        console.print("stopped; nothing was left running")
+        raise
     if options.as_json:
         print(json.dumps(summary.to_dict(), ensure_ascii=False))
     else:
@@ -98,7 +106,8 @@ def _streamed(
     options: Options, recording: Recording | None, kafka: EmbeddedKafka, console: Console, stack: ExitStack
 ) -> Summary:
     # Recorded clocks are off by half a minute; generated ones by seconds, but for those that are to be late.
-    stream = trending(kafka.bootstrap_servers, delay="10s" if recording is None else "1m")
+    delay = "10s" if recording is None else "1m"
+    stream = trending(kafka.bootstrap_servers, delay=delay, config={"log_level": 0})
     engine: Engine = ENGINES[options.engine]()
     stack.callback(engine.stop)
     with console.status("compiling kernels (once; they are kept)"):

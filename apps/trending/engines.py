@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...operators.accounting import Account
+from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.runner import Run, start
+from ...operators.sources import KafkaSource
 from ...operators.stream import Stream
 from ...operators.table import END, START, schema_of
+from ..replay.generated import Generated
+from ..replay.load import Load
+from ..replay.sender import send
 
 _STOP_SECONDS = 10.0
 
@@ -28,6 +37,10 @@ class Look:
     table: pa.Table
     account: Account
     closed_until: datetime | None
+
+
+class EngineError(RuntimeError):
+    """An engine that could not start, or ended by itself; the message has its last words."""
 
 
 class Engine(Protocol):
@@ -109,9 +122,17 @@ class Spark:
             "spark.ui.enabled": "false",
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
             "spark.local.dir": folder,
+            # The JVM lives for a minute: its second compiler would take longer than what it saves.
+            "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
-        self._session = session("streamgauge demo", config=config)
         self._empty = schema_of(stream).empty_table()
+        # The JVM and its workers inherit it: what they say would spoil the screen.
+        with _errors_to(Path(folder, "spark.log")):
+            try:
+                self._session = session("streamgauge demo", config=config)
+                self._rehearse(stream)
+            except Exception as error:
+                raise self._failed(error) from error
 
         def keep(frame: Any, _: int) -> None:
             for batch in as_table(frame).to_batches():
@@ -119,21 +140,38 @@ class Spark:
                     one = pa.Table.from_batches([batch.slice(row, 1)])
                     self._windows[one.column(START)[0].as_py()] = one
 
+        self._query = self._writer(stream, "query").foreachBatch(keep).start()
+
+    def _failed(self, error: Exception | None) -> EngineError:
+        said = Path(self._folder.name, "spark.log")
+        last = said.read_text(errors="replace").splitlines()[-15:] if said.exists() else []
+        return EngineError("\n  ".join([f"Spark ended: {error}", "its last words:", *last]))
+
+    def _rehearse(self, stream: Stream) -> None:
+        """Run a few posts through a topic beside, so that the first micro-batch finds everything running.
+
+        Spark generates its code and starts its Python workers at the first batch: some seconds of stream.
+        """
+        assert isinstance(stream.source, KafkaSource)
+        servers = stream.source.bootstrap_servers
+        aside = replace(stream, source=replace(stream.source, topic=f"{stream.source.topic}.rehearsal"))
+        ensure_topic(admin({"bootstrap.servers": servers}), aside.source.topic, 2)
+        send(Generated(Load(rate=1_000.0), posts=1_000), aside.source.topic, servers, pace=False)
+        writer = self._writer(aside, "rehearsal").trigger(availableNow=True)
+        writer.foreachBatch(lambda frame, _: frame.toArrow()).start().awaitTermination()
+
+    def _writer(self, stream: Stream, name: str) -> Any:
         # In update mode, each micro-batch gives the windows that it changed: they can be seen as they fill.
-        self._query = (
-            stream.on_spark(self._session, idle_seconds=3600.0)
-            .writeStream.outputMode("update")
-            .option("checkpointLocation", f"{folder}/checkpoint")
-            .foreachBatch(keep)
-            .start()
-        )
+        table = stream.on_spark(self._session, idle_seconds=3600.0)
+        checkpoint = f"{self._folder.name}/{name}"
+        return table.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
 
     def look(self) -> Look:
         """How far it is. Raises what ended it, if it has failed."""
         from ...spark_udafs.run import account_of
 
         if not self._query.isActive:
-            self._query.awaitTermination()
+            raise self._failed(self._query.exception())
         # The account first: it is told after its batch's windows.
         account = account_of(self._query)
         tables = list(self._windows.values())
@@ -157,6 +195,19 @@ class Spark:
             self._session.stop()
             self._session = None
         self._folder.cleanup()
+
+
+@contextmanager
+def _errors_to(file: Path) -> Iterator[None]:
+    """Standard error of this process, and of those it starts meanwhile, into a file."""
+    own = os.dup(2)
+    with file.open("wb") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
 
 
 def _latest_end(table: pa.Table) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 
@@ -16,6 +17,23 @@ from .view import Snapshot, View
 _REFRESH = 0.25  # seconds
 _TELL = 5.0  # seconds between two lines where there is no terminal to draw in
 _RATE_OVER = 3.0  # seconds
+_NEWS = 5.0  # seconds for which a warning is shown
+
+
+class _Warnings(logging.Handler):
+    """The engine's latest warning, such as a broker that is away, for as long as it is news."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._latest = ""
+        self._at = float("-inf")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._latest, self._at = record.getMessage(), time.monotonic()
+
+    @property
+    def latest(self) -> str:
+        return self._latest if time.monotonic() - self._at < _NEWS else ""
 
 
 def watch(engine: Engine, replay: Replay, seconds: float | None, note: str, console: Console) -> float:
@@ -24,38 +42,45 @@ def watch(engine: Engine, replay: Replay, seconds: float | None, note: str, cons
     Draws over the whole terminal, or tells a line now and then where there is none. `seconds` is how long the
     stream is to last, if that is known. Raises what ended the replay or the engine, if either failed.
     """
+    warnings = _Warnings()
+    log = logging.getLogger("streamgauge")
+    log.addHandler(warnings)
+    try:
+        with Live(console=console, screen=console.is_terminal, auto_refresh=False, transient=True) as live:
+            return _until_all_is_in(engine, replay, seconds, note, warnings, live)
+    finally:
+        log.removeHandler(warnings)
+
+
+def _until_all_is_in(
+    engine: Engine, replay: Replay, seconds: float | None, note: str, warnings: _Warnings, live: Live
+) -> float:
     begin = time.monotonic()
     latest, told = 0.0, 0.0
     marks = deque([(0.0, 0)])
-    with Live(console=console, screen=console.is_terminal, auto_refresh=False, transient=True) as live:
-        while True:
-            over = replay.done
-            look = engine.look()
-            elapsed = time.monotonic() - begin
-            read = look.account.read
-            if read > marks[-1][1]:
-                latest = elapsed
-            marks.append((elapsed, read))
-            while len(marks) > 2 and marks[1][0] < elapsed - _RATE_OVER:
-                marks.popleft()
-            rate = (read - marks[0][1]) / max(elapsed - marks[0][0], 1e-9)
-            lag = max(replay.sent - read, 0)
-            if console.is_terminal:
-                now = Snapshot(
-                    engine.title,
-                    elapsed,
-                    seconds,
-                    windows(look.table),
-                    look.closed_until,
-                    look.account,
-                    rate,
-                    lag,
-                    "the replay is over, the engine catches up" if over else note,
-                )
-                live.update(View(now), refresh=True)
-            elif elapsed - told >= _TELL:
-                told = elapsed
-                console.print(f"{elapsed:3.0f} s: {rate:,.0f} posts/s, {read:,} read, {lag:,} behind")
-            if over and read >= replay.sent:
-                return latest
-            time.sleep(_REFRESH)
+    while True:
+        over = replay.done
+        look = engine.look()
+        elapsed = time.monotonic() - begin
+        read = look.account.read
+        if read > marks[-1][1]:
+            latest = elapsed
+        marks.append((elapsed, read))
+        while len(marks) > 2 and marks[1][0] < elapsed - _RATE_OVER:
+            marks.popleft()
+        rate = (read - marks[0][1]) / max(elapsed - marks[0][0], 1e-9)
+        lag = max(replay.sent - read, 0)
+        news = warnings.latest or ("the replay is over, the engine catches up" if over else "")
+        if live.console.is_terminal:
+            found, until = windows(look.table), look.closed_until
+            shown = Snapshot(
+                engine.title, elapsed, seconds, found, until, look.account, rate, lag, news or note
+            )
+            live.update(View(shown), refresh=True)
+        elif elapsed - told >= _TELL:
+            told = elapsed
+            line = f"{elapsed:3.0f} s: {rate:,.0f} posts/s, {read:,} read, {lag:,} behind"
+            live.console.print(f"{line}; {news}" if news else line, highlight=False)
+        if over and read >= replay.sent:
+            return latest
+        time.sleep(_REFRESH)
