@@ -121,6 +121,9 @@ FAMILIES: dict[str, Family] = {
     for family in (
         Family("distinct", "hll:HLL", "hll:HLLGroups", {"lg_k": 12}, spark_merge="hll_union_agg"),
         Family(
+            "distinct_set", "theta:Theta", "theta:ThetaGroups", {"lg_k": 12}, spark_merge="theta_union_agg"
+        ),
+        Family(
             "quantiles",
             "kll:KLL",
             "kll:KLLGroups",
