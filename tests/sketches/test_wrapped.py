@@ -1,0 +1,109 @@
+"""REQ and t-digest behind the protocol: what others stored, promises, and broken bytes."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import datasketches
+import numpy as np
+import pytest
+
+from streamgauge.sketches.protocol import SketchError
+from streamgauge.sketches.wrapped import REQ, TDigest
+
+VALUES = np.random.default_rng(5).lognormal(0, 2, 50_000)
+
+BROKEN = """
+import sys, numpy as np
+from streamgauge.sketches.wrapped import REQ, TDigest
+from streamgauge.sketches.protocol import SketchError
+make = {"REQ": lambda: REQ(4), "TDigest": lambda: TDigest(10)}[sys.argv[1]]
+image = make().update(np.random.default_rng(1).normal(size=int(sys.argv[2]))).to_bytes()
+broken = [image[:length] for length in range(len(image))]
+for place in range(len(image)):
+    for bit in range(8):
+        flipped = bytearray(image)
+        flipped[place] ^= 1 << bit
+        broken.append(bytes(flipped))
+refused = 0
+for data in broken:
+    try:
+        sketch = type(make()).from_bytes(data)
+    except SketchError:
+        refused += 1
+        continue
+    if sketch.n:
+        sketch.quantiles([0, 0.5, 1]), sketch.rank(0.5), repr(sketch), sketch.answer()
+    sketch.update(np.arange(500.0)).merge(sketch)
+    assert sketch.n > 1 << 52 or type(sketch).from_bytes(sketch.to_bytes()).n == sketch.n >= 1000
+print(refused, len(image), len(broken))
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 300])
+@pytest.mark.parametrize("family", ["REQ", "TDigest"])
+def test_broken_bytes_are_refused_before_the_package_reads_them(family: str, n: int) -> None:
+    # In a process of its own: what slips through could end it.
+    done = subprocess.run([sys.executable, "-c", BROKEN, family, str(n)], capture_output=True, text=True)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    refused, size, broken = map(int, done.stdout.split())
+    assert size <= refused <= broken
+
+
+@pytest.mark.parametrize("high_ranks", [True, False])
+@pytest.mark.parametrize("n", [0, 1, 4, 5, 1000, 50_000])
+def test_req_reads_what_the_package_wrote_and_the_reverse(n: int, high_ranks: bool) -> None:
+    peer = datasketches.req_floats_sketch(12, high_ranks)
+    peer.update(VALUES[:n].astype(np.float32))
+    sketch = REQ.from_bytes(peer.serialize())
+    assert sketch.n == n and sketch.to_bytes() == peer.serialize() == bytes(sketch.copy())
+    assert pickle.loads(pickle.dumps(sketch)) == sketch
+    ours = REQ(12, high_ranks).update(VALUES[:n])
+    assert datasketches.req_floats_sketch.deserialize(ours.to_bytes()).n == n
+
+
+def test_req_keeps_its_bounds_in_the_tail() -> None:
+    ordered = np.sort(VALUES)
+    inside = []
+    for _ in range(20):
+        sketch = REQ(12)
+        for part in np.array_split(VALUES, 3):
+            sketch.merge(REQ(12).update(part))
+        assert sketch.n == len(VALUES)
+        for q in (0.9, 0.99, 0.999):
+            x = float(np.float32(ordered[int(q * len(ordered))]))
+            lower, upper = sketch.rank_bounds(x, 3)
+            true = np.mean(VALUES.astype(np.float32) <= x)
+            inside.append(lower <= true <= upper)
+            assert abs(sketch.rank(x) - true) < 0.1 * (1 - q) + 2e-5
+    assert np.mean(inside) > 0.95
+    assert all(row["lower"] <= row["value"] <= row["upper"] for row in sketch.answer()["quantiles"])
+
+
+def test_tdigest_reads_what_the_package_wrote_and_merges() -> None:
+    peer = datasketches.tdigest_double(100)
+    peer.update(VALUES)
+    sketch = TDigest.from_bytes(peer.serialize())
+    assert sketch.n == 50_000 and sketch.quantile(0.99) == pytest.approx(peer.get_quantile(0.99))
+    sketch.merge(TDigest(100).update(VALUES))
+    assert sketch.n == 100_000
+    assert sketch.rank(float(np.quantile(VALUES, 0.99))) == pytest.approx(0.99, abs=0.002)
+    assert sketch.quantiles([0, 1]) == [VALUES.min(), VALUES.max()]
+    assert sketch.answer()["quantiles"][0]["lower"] is None
+
+
+def test_wrong_use_is_named() -> None:
+    for family in (REQ, TDigest):
+        with pytest.raises(SketchError, match="empty"):
+            family().quantile(0.5)
+        with pytest.raises(SketchError, match="from 0 to 1"):
+            family().update([1.0]).quantile(2)
+        with pytest.raises(SketchError, match="k must"):
+            family(5)
+        assert family().update([1.0, None, float("nan")]).n == 1 and "empty" in repr(family())
+    with pytest.raises(SketchError, match="same end"):
+        REQ().merge(REQ(high_ranks=False))
+    with pytest.raises(SketchError, match="infinity"):
+        TDigest().update([float("inf")])
