@@ -49,29 +49,36 @@ def on_spark(
 
     Raises `TypeError` for a stream of frames, and for columns or aggregates that Spark doesn't have.
     """
-    stream.complete()
-    source = stream.source
-    if not isinstance(source, KafkaSource):
-        raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) runs on Spark")
-    plan = partials_of(stream)
-    spark.dataSource.register(KafkaSketchSource)
-    letters = f"{source.topic}.dead-letters" if dead_letters == "" else dead_letters
-    given = {
-        "kafka.bootstrap.servers": source.bootstrap_servers,
-        **{f"kafka.{name}": _text(value) for name, value in source.config.items()},
-        "subscribe": source.topic,
-        "startingOffsets": start if isinstance(start, str) else json.dumps(start),
-        "stream": encode_stream(stream),
-        "idleTimeout": str(int(idle_seconds * 1000)),
-        "closeAtEnd": _text(close_at_end),
-    }
+    plan = partials_of(stream.complete())
+    given = source_options(stream)
+    letters = f"{given['subscribe']}.dead-letters" if dead_letters == "" else dead_letters
+    given["startingOffsets"] = start if isinstance(start, str) else json.dumps(start)
+    given["idleTimeout"] = str(int(idle_seconds * 1000))
+    given["closeAtEnd"] = _text(close_at_end)
     if max_per_trigger is not None:
         given["maxOffsetsPerTrigger"] = str(max_per_trigger)
     if letters is not None:
         given["deadLetterTopic"] = letters
+    spark.dataSource.register(KafkaSketchSource)
     reader = spark.readStream if streaming else spark.read
     partials = reader.format(NAME).options(**{**given, **(options or {})}).load()
     return merge_announced(partials, plan)
+
+
+def source_options(stream: Stream) -> dict[str, str]:
+    """The options by which ``format("streamgauge-kafka")`` reads a stream.
+
+    Raises `TypeError` for a stream of frames.
+    """
+    source = stream.source
+    if not isinstance(source, KafkaSource):
+        raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) runs on Spark")
+    return {
+        "kafka.bootstrap.servers": source.bootstrap_servers,
+        **{f"kafka.{name}": _text(value) for name, value in source.config.items()},
+        "subscribe": source.topic,
+        "stream": encode_stream(stream),
+    }
 
 
 def write(

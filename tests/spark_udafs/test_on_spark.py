@@ -1,0 +1,354 @@
+"""A stream on Spark gives what it gives straight off Kafka: the same windows, sketches and account."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from streamgauge.operators.accounting import Account
+from streamgauge.operators.merge import merge
+from streamgauge.operators.stream import Stream
+from streamgauge.operators.table import END, START, from_ipc, read_parquet
+from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.sinks import Batch, KafkaSink, ParquetSink
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+BAD = [b"oops", None, b'{"at":7}', b'{"user":"nobody"}']
+
+
+@pytest.fixture(scope="module")
+def messages(frame_of: Callable[..., pl.DataFrame], json_of: Callable[[pl.DataFrame], list[bytes]]) -> Any:
+    """Three partitions' messages: some filtered, some late, some bad; the third ends a minute earlier."""
+    found = []
+    for partition in range(3):
+        frame = frame_of(partition, rows=1_500, minutes=3 if partition < 2 else 2)
+        if partition == 1:
+            dropped = pl.when(pl.col("lang") == "").then(pl.lit("xx")).otherwise("lang")
+            frame = frame.with_columns(lang=dropped)
+        values = json_of(frame)
+        found.append([*values[:700], *BAD, *values[700:], *values[:5]])
+    return found
+
+
+@pytest.fixture
+def filled(topic: Callable[..., str], send: Callable[..., None], messages: Any) -> str:
+    name = topic(3)
+    for partition, values in enumerate(messages):
+        send(name, values, partition=partition)
+    return name
+
+
+def run_to_the_end(table: Any, checkpoint: Path, *sinks: Any) -> Any:
+    """The query, when all that is there has been read."""
+    query = write(table, checkpoint, *sinks, available_now=True)
+    assert query.awaitTermination(180)
+    return query
+
+
+def windows_of(folder: Path) -> pa.Table:
+    """What a Parquet sink wrote; each window and group once."""
+    tables = [read_parquet(path) for path in sorted(folder.glob("*.parquet"))]
+    whole = pa.concat_tables(tables)
+    assert whole.select([START, END, "lang"]).group_by([START, END, "lang"]).aggregate([]).num_rows == len(
+        whole
+    )
+    return merge(tables)
+
+
+def test_the_same_windows_sketches_and_account_as_straight_off_kafka(
+    spark: Any,
+    kafka: Any,
+    filled: str,
+    everything_from: Callable[[str], Stream],
+    same_tables: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    stream = everything_from(filled)
+    kafka.create_topic(f"{filled}.windows", 2)
+    table = stream.on_spark(spark, max_per_trigger=1_700)
+    written = KafkaSink(f"{filled}.windows", kafka.bootstrap_servers)
+    query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"), written)
+    assert len(query.recentProgress) >= 4
+    summary = stream.run(until="latest")
+    assert account_of(query) == summary.account
+    assert summary.account.balanced
+    assert summary.account.late == 15
+    assert summary.account.filtered > 0
+    # Tombstones and broken rows of the topic are in its dead-letter topic twice now: once from each engine.
+    assert summary.account.dead_lettered == 3 * len(BAD)
+    by_spark = windows_of(tmp_path / "windows")
+    same_tables(by_spark, merge(summary.table), draws=False)
+    same_tables(merge(read_topic(kafka, f"{filled}.windows")), by_spark)
+    # A Spark-written table merges with a consumer-written one.
+    both = merge([by_spark, summary.table])
+    assert both.num_rows == by_spark.num_rows
+    assert sum(both["rows"].to_pylist()) == 2 * summary.account.counted
+
+
+def read_topic(kafka: Any, topic: str) -> list[pa.Table]:
+    """The tables in a topic."""
+    reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "x", "log_level": 0})
+    found = []
+    for partition in range(2):
+        _, end = reader.get_watermark_offsets(TopicPartition(topic, partition), 10)
+        reader.assign([TopicPartition(topic, partition, 0)])
+        while (message := reader.poll(10)) is not None:
+            found.append(from_ipc(message.value()))
+            # After the message comes its transaction's marker.
+            if message.offset() + 2 >= end:
+                break
+    reader.close()
+    return found
+
+
+def test_a_bounded_read_merges_in_one_go(
+    spark: Any,
+    filled: str,
+    everything_from: Callable[[str], Stream],
+    same_tables: Callable[..., None],
+) -> None:
+    from streamgauge.spark_udafs.tables import as_table
+
+    stream = everything_from(filled)
+    table = as_table(on_spark(stream, spark, streaming=False, dead_letters=None))
+    same_tables(table, merge(stream.run(until="latest", dead_letters=None).table), draws=False)
+
+
+DRIVER = """
+import pickle, sys, time
+from pathlib import Path
+from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.session import session
+from streamgauge.spark_udafs.sinks import ParquetSink
+
+folder = Path(sys.argv[1])
+stream = pickle.loads((folder / "stream").read_bytes())
+spark = session("killed", "local[2]", {"spark.ui.enabled": "false"})
+table = on_spark(stream, spark, max_per_trigger=400, dead_letters=None)
+
+def told(windows, batch):
+    # The worst moment: read, merged and written, and not committed.
+    print(batch.number, flush=True)
+    time.sleep(600)
+
+write(table, folder / "checkpoint", ParquetSink(folder / "windows"), told).awaitTermination()
+"""
+
+
+def test_a_killed_query_goes_on_without_loss_or_double_counting(
+    spark: Any,
+    filled: str,
+    everything_from: Callable[[str], Stream],
+    same_tables: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    stream = everything_from(filled)
+    (tmp_path / "stream").write_bytes(pickle.dumps(stream))
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert driver.stdout is not None
+        last = int(driver.stdout.readline())
+    finally:
+        # Python, the JVM and the workers, wherever they are.
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    assert not (tmp_path / "checkpoint" / "commits" / str(last)).exists()
+    assert len(list((tmp_path / "windows").glob("*.parquet"))) == 1
+    table = on_spark(stream, spark, max_per_trigger=2_000, dead_letters=None)
+    query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
+    assert query.recentProgress[0]["batchId"] == last
+    summary = stream.run(until="latest", dead_letters=None)
+    assert account_of(query) == summary.account
+    same_tables(windows_of(tmp_path / "windows"), merge(summary.table), draws=False)
+
+
+def test_an_idle_stream_closes_its_windows_by_the_clock(
+    spark: Any,
+    topic: Callable[..., str],
+    send: Callable[..., None],
+    everything_from: Callable[[str], Stream],
+    frame_of: Callable[..., pl.DataFrame],
+    json_of: Callable[[pl.DataFrame], list[bytes]],
+    tmp_path: Path,
+) -> None:
+    name = topic(2)
+    # The window's end is less than a second away, and its delay five.
+    frame = frame_of(8, rows=9_000, minutes=1).tail(30)
+    send(name, json_of(frame))
+    found: list[pa.Table] = []
+    table = on_spark(everything_from(name), spark, idle_seconds=0.5)
+    query = write(table, tmp_path / "checkpoint", lambda windows, batch: found.append(windows))
+    deadline = time.monotonic() + 120
+    while not found and time.monotonic() < deadline and query.isActive:
+        time.sleep(0.1)
+    assert account_of(query) == Account(read=30, counted=30)
+    query.stop()
+    assert sum(found[0]["rows"].to_pylist()) == 30
+
+
+def test_a_topic_that_does_not_exist_fails_the_query_with_its_name(
+    spark: Any, everything_from: Callable[[str], Stream], tmp_path: Path
+) -> None:
+    query = write(on_spark(everything_from("nowhere"), spark, dead_letters=None), tmp_path / "checkpoint")
+    with pytest.raises(Exception, match=r"topic 'nowhere' doesn't exist at 127\.0\.0\.1"):
+        query.awaitTermination(60)
+
+
+def test_an_empty_topic_gives_no_windows_and_what_comes_later_is_read(
+    spark: Any,
+    topic: Callable[..., str],
+    send: Callable[..., None],
+    everything_from: Callable[[str], Stream],
+    frame_of: Callable[..., pl.DataFrame],
+    json_of: Callable[[pl.DataFrame], list[bytes]],
+    tmp_path: Path,
+) -> None:
+    name = topic(2)
+    table = on_spark(everything_from(name), spark, dead_letters=None)
+    query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
+    assert account_of(query) == Account()
+    assert not (tmp_path / "windows").exists()
+    send(name, json_of(frame_of(9, rows=100)))
+    query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
+    assert account_of(query) == Account(read=100, counted=100)
+    assert sum(windows_of(tmp_path / "windows")["rows"].to_pylist()) == 100
+
+
+def test_messages_come_in_the_columns_of_spark_s_own_source(
+    spark: Any, kafka: Any, topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name = topic(2)
+    send(name, [b"a", None], key=b"k", timestamp=1_700_000_000_123, headers=[("h", b"1")])
+    send(name, [b"b"], partition=1)
+    on_spark_registered(spark)
+    frame = (
+        spark.read.format("streamgauge-kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("subscribe", name)
+        .option("includeHeaders", "true")
+        .load()
+    )
+    assert frame.dtypes == [
+        ("key", "binary"),
+        ("value", "binary"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("offset", "bigint"),
+        ("timestamp", "timestamp"),
+        ("timestampType", "int"),
+        ("headers", "array<struct<key:string,value:binary>>"),
+    ]
+    rows = frame.selectExpr("key", "value", "partition", "offset", "unix_millis(timestamp) t", "headers")
+    found = sorted(map(tuple, rows.collect()), key=lambda row: row[2:4])
+    assert found[0] == (b"k", b"a", 0, 0, 1_700_000_000_123, [("h", b"1")])
+    assert found[1][:4] == (b"k", None, 0, 1)
+    assert found[2][:4] == (None, b"b", 1, 0)
+
+
+def on_spark_registered(spark: Any) -> None:
+    from streamgauge.spark_udafs.kafka_source import KafkaSketchSource
+
+    spark.dataSource.register(KafkaSketchSource)
+
+
+def test_decoded_rows_are_given_where_they_are_asked_for(
+    spark: Any, topic: Callable[..., str], send: Callable[..., None], everything_from: Callable[[str], Stream]
+) -> None:
+    name = topic()
+    send(name, [b'{"user":"u","lang":"de","tags":["a"]}', b"oops", b'{"lang":"xx"}'])
+    options = {"emit": "rows"}
+    from streamgauge.spark_udafs.run import source_options
+
+    on_spark_registered(spark)
+    given = {**source_options(everything_from(name)), **options}
+    rows = spark.read.format("streamgauge-kafka").options(**given).load().select("user", "tags").collect()
+    assert [tuple(row) for row in rows] == [("u", ["a"])]
+
+
+def test_a_batch_is_in_a_topic_once_however_often_it_is_written(
+    kafka: Any, topic: Callable[..., str], everything_from: Callable[[str], Stream]
+) -> None:
+    import numpy as np
+
+    from streamgauge.operators.table import schema_of
+
+    name = topic(2)
+    schema = schema_of(everything_from("anything"))
+    at = pa.array(np.array([0, 60_000_000])).cast(pa.timestamp("us", "UTC"))
+    columns = {START: at, END: at, "lang": pa.array(["de", "en"])}
+    table = pa.table([columns.get(f.name, pa.nulls(2, f.type)) for f in schema], schema=schema)
+    batch = Batch("q" + name, 7)
+    for _ in range(2):
+        KafkaSink(name, kafka.bootstrap_servers)(table, batch)
+    sink = KafkaSink(name, kafka.bootstrap_servers)
+    sink(table, batch)
+    sink(table, Batch(batch.query, 8))
+    sink(table, Batch(batch.query, 8))
+    assert sum(part.num_rows for part in read_topic(kafka, name)) == 2 * table.num_rows
+
+
+def test_a_broker_that_goes_away_is_waited_for(
+    spark: Any,
+    tmp_path: Path,
+    frame_of: Callable[..., pl.DataFrame],
+    json_of: Callable[[pl.DataFrame], list[bytes]],
+    everything_from: Callable[[str], Stream],
+) -> None:
+    from dataclasses import replace
+
+    from confluent_kafka import Producer
+
+    from streamgauge.apps.kafka.broker import EmbeddedKafka
+
+    broker = EmbeddedKafka(data=tmp_path / "kafka").start()
+    try:
+        broker.create_topic("posts", 2)
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+
+        def sending(values: list[bytes]) -> None:
+            for number, value in enumerate(values):
+                producer.produce("posts", value, partition=number % 2)
+            assert producer.flush(60) == 0
+
+        values = json_of(frame_of(3, rows=600))
+        sending(values[:300])
+        stream = everything_from("posts")
+        here = replace(stream, source=replace(stream.source, bootstrap_servers=broker.bootstrap_servers))
+        query = write(on_spark(here, spark, dead_letters=None), tmp_path / "checkpoint")
+        counted_to(query, 300)
+        broker.stop()
+        time.sleep(3)
+        broker.start()
+        sending(values[300:])
+        counted_to(query, 600)
+        query.stop()
+    finally:
+        broker.stop()
+
+
+def counted_to(query: Any, count: int) -> None:
+    """Wait until a query has counted so many messages."""
+    deadline = time.monotonic() + 120
+    while account_of(query).counted < count:
+        assert time.monotonic() < deadline, f"only {account_of(query)} after two minutes"
+        assert query.isActive, query.exception()
+        time.sleep(0.2)
+    assert account_of(query) == Account(read=count, counted=count)
