@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,7 +99,7 @@ class Intake:
             self._refuse(messages, int(decoded.refused[at]), decoded.reasons[at])
         rows = decoded.rows
         low, high = (low, high) if rows is None else np.searchsorted(rows, [low, high])
-        numbers = slice(low, high) if rows is None else rows[low:high]
+        numbers: Any = slice(low, high) if rows is None else rows[low:high]
 
         def refuse(refused: np.ndarray, reason: str) -> None:
             for row in (refused + low if rows is None else numbers[refused]).tolist():

@@ -8,6 +8,7 @@ how they are cut into batches.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def broken_clocks(
         return None
     broken = (times_us < YEAR_1) | (times_us >= YEAR_10000)
     if ahead:
-        limit = np.int64(now_us)
+        limit: Any = np.int64(now_us)
         if timestamps_ms is not None:
             limit = np.where(timestamps_ms > 0, timestamps_ms * 1000, limit)
         broken |= times_us > limit + np.int64(max_ahead_us)

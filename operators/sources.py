@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-
-class Decoder(Protocol):
-    """Turns the values of Kafka messages into rows. `operators.kafka.decode` tells how."""
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """The Polars types of the columns it makes."""
+if TYPE_CHECKING:
+    from .kafka.decode import Decoder
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ import polars as pl
 from .aggregates import Aggregate
 from .durations import Duration, microseconds, written
 from .event_time import TIME, event_time
-from .sources import Decoder, FrameSource, KafkaSource
+from .sources import FrameSource, KafkaSource
 from .windows import Tumbling, Window
 
 if TYPE_CHECKING:
-    from .runner import Run
+    from .kafka.decode import Decoder
+    from .runner import Summary
 
 Verb = Literal["filter", "with_columns", "explode", "select"]
 _RESERVED = ("window_start", "window_end")
@@ -210,7 +211,7 @@ class Stream:
             raise ValueError('the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count())')
         return self
 
-    def run(self, **options: Any) -> Run:
+    def run(self, **options: Any) -> Summary:
         """Run as a Kafka consumer; see `operators.runner.run` for the options and what comes back."""
         from .runner import run
 

@@ -154,9 +154,10 @@ class Spark:
         """
         assert isinstance(stream.source, KafkaSource)
         servers = stream.source.bootstrap_servers
-        aside = replace(stream, source=replace(stream.source, topic=f"{stream.source.topic}.rehearsal"))
-        ensure_topic(admin({"bootstrap.servers": servers}), aside.source.topic, 2)
-        send(Generated(Load(rate=1_000.0), posts=1_000), aside.source.topic, servers, pace=False)
+        aside_topic = f"{stream.source.topic}.rehearsal"
+        aside = replace(stream, source=replace(stream.source, topic=aside_topic))
+        ensure_topic(admin({"bootstrap.servers": servers}), aside_topic, 2)
+        send(Generated(Load(rate=1_000.0), posts=1_000), aside_topic, servers, pace=False)
         writer = self._writer(aside, "rehearsal").trigger(availableNow=True)
         writer.foreachBatch(lambda frame, _: frame.toArrow()).start().awaitTermination()
 
