@@ -16,20 +16,11 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from . import frequent_items_bytes as images
-from . import frequent_items_kernels as kernels
-from . import frequent_items_strings as strings
-from . import frequent_items_tables as tables
-from .columns import Values, as_array, as_values
-from .group_numbers import as_groups, frozen, grown
-from .group_order import by_group
-from .protocol import Groups, Sketch, SketchError
-from .weights import as_weights, total
+from .frequent_items_bytes import MAX_LG, MIN_LG
+from .frequent_items_groups import FrequentItemsGroups, Kind
+from .protocol import Sketch, SketchError
 
-Kind = Literal["string", "long"]
-
-_ROWS_AT_ONCE = 1 << 16
-_NONE = np.empty(0, np.int64)
+__all__ = ["FrequentItems", "FrequentItemsGroups", "Item"]
 
 
 class Item(NamedTuple):
@@ -95,8 +86,21 @@ class FrequentItems(Sketch):
         Raises `TypeError` for values of the other kind, `ValueError` for weights that are negative or not
         one a value, `OverflowError` where all weights together exceed int64.
         """
-        array = as_array(values)
-        self._groups._update(_NONE, array, weights, len(array))
+        self._groups._change(None, values, weights, deleting=False)
+        return self
+
+    def delete(self, values: Any, weights: Any = None) -> Self:
+        """Take back values that were counted before, for streams with retractions (SpaceSaving±).
+
+        Bounds stay certain as long as no more of a value is deleted than was added. `error` does not shrink
+        but when nothing is left: it is at most ``3.5 / max_size`` of all weight ever added, so of what is
+        left at most `α` times that share where no more than ``1 − 1/α`` of it was deleted. Raises as `update`
+        does, and `ValueError` for more weight than there is.
+
+        >>> FrequentItems().update(["a", "a", "b"]).delete(["a", "b"]).top()
+        [Item(item='a', estimate=1, lower=1, upper=1)]
+        """
+        self._groups._change(None, values, weights, deleting=True)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -173,7 +177,7 @@ class FrequentItems(Sketch):
 
         Raises `SketchError` for anything that is no such image.
         """
-        largest = data[3] if len(data) > 3 and images.MIN_LG <= data[3] <= images.MAX_LG else images.MIN_LG
+        largest = data[3] if len(data) > 3 and MIN_LG <= data[3] <= MAX_LG else MIN_LG
         sketch = cls(1 << largest, kind)
         sketch._groups.merge(np.zeros(1, np.int64), pa.array([data], pa.binary()))
         return sketch
@@ -194,206 +198,3 @@ class FrequentItems(Sketch):
     def __repr__(self) -> str:
         top = ", ".join(f"{i.item!r}: {i.lower:,}…{i.upper:,}" for i in self.top(3)) or "nothing yet"
         return f"FrequentItems(max_size={self.max_size}, kind={self.kind!r}, weight={self.weight:,}; {top})"
-
-
-class FrequentItemsGroups(Groups):
-    """`FrequentItems` for many groups, all counters in one arena; a group of few items takes 100 bytes.
-
-    >>> tags = FrequentItemsGroups(2)
-    >>> tags.update([0, 1, 0], ["a", "b", "a"])
-    >>> tags[0].top(1)
-    [Item(item='a', estimate=2, lower=2, upper=2)]
-    """
-
-    def __init__(self, n: int = 0, max_size: int = 4096, kind: Kind = "string") -> None:
-        """Raises `SketchError` for another kind, or a size that is no power of two from 8 to 2^26."""
-        if max_size not in [1 << lg for lg in range(images.MIN_LG, images.MAX_LG + 1)]:
-            raise SketchError(
-                f"frequent items: max_size must be a power of two from 8 to 2^26, got {max_size}"
-            )
-        if kind not in ("string", "long"):
-            raise SketchError(f"frequent items: kind must be 'string' or 'long', got {kind!r}")
-        self.max_size = max_size
-        self.kind: Kind = kind
-        self._n = 0
-        self._width = tables.STRING if kind == "string" else tables.LONG
-        empty = np.zeros(0, np.int64)
-        self._tables = tables.Tables(
-            empty, empty, np.zeros(0, np.int8), empty, empty, empty, tables.new_heap()
-        )
-        self._arena = np.empty(0, np.uint8)
-        self.resize(n)
-
-    def __len__(self) -> int:
-        return self._n
-
-    @property
-    def _lg_max(self) -> int:
-        return self.max_size.bit_length() - 1
-
-    def resize(self, n: int) -> None:
-        """Grow to `n` groups."""
-        if n > len(self._tables.base):
-            room = max(n, 2 * self._n)
-            t = self._tables
-            larger = {
-                name: grown(getattr(t, name), room) for name in ("base", "lg", "active", "offset", "weight")
-            }
-            self._tables = t._replace(**larger)
-        self._n = max(n, self._n)
-
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
-        """Count values in their groups, ``weight=`` giving whole numbers, one a row. Raises as for one."""
-        if not isinstance(values, Values):
-            values = as_array(values)
-        rows = len(groups) if isinstance(values, Values) and values.rows is not None else len(values)
-        self._update(as_groups(groups, rows, self._n), values, inputs.get("weight"), rows)
-
-    def _update(self, groups: np.ndarray, values: Any, weights: Any, rows: int) -> None:
-        found = self._accepted(values)
-        groups = _NONE if self._n == 1 else found.per_value(groups)
-        heavy = _NONE
-        if weights is not None:
-            heavy = np.ascontiguousarray(found.per_value(as_weights(weights, rows)))
-            if total(heavy) + int(self._tables.weight.max(initial=0)) >= 1 << 63:
-                raise OverflowError("frequent items: the weights add up to more than int64 holds")
-            if not heavy.all():
-                kept = np.flatnonzero(heavy)
-                groups = groups[kept] if len(groups) else groups
-                found, heavy = as_values(found.to_arrow().take(pa.array(kept))), heavy[kept]
-        if len(found):
-            self._add(groups, found, heavy)
-
-    def _accepted(self, values: Any) -> Values:
-        found = as_values(values)
-        wanted = "string" if self.kind == "string" else "int64"
-        if len(found) and found.kind != wanted:
-            raise TypeError(f"frequent items: this sketch counts {self.kind}s, got a column of {found.kind}")
-        return found
-
-    def _add(self, groups: np.ndarray, found: Values, weights: np.ndarray) -> None:
-        for begin in range(0, len(found), _ROWS_AT_ONCE):
-            part = slice(begin, min(begin + _ROWS_AT_ONCE, len(found)))
-            some = frozen(groups[part])
-            order = by_group(some, self._n) if len(some) else None
-            if self.kind == "long":
-                columns: tuple[np.ndarray, ...] = (found.numbers[part],)
-            else:
-                offsets = found.offsets[begin : part.stop + 1]
-                columns = tuple(np.empty(part.stop - begin, np.int64) for _ in range(3))
-                self._make_room(strings.identify(frozen(offsets), frozen(found.data), *columns))
-            rows = some, *columns, weights[part]
-            if order is not None:
-                rows = tuple(column[order] if len(column) else column for column in rows)
-            self._count_rows(tuple(frozen(column) for column in rows), frozen(found.data))
-
-    def _count_rows(self, rows: tuple[np.ndarray, ...], data: np.ndarray) -> None:
-        """Groups, keys (of strings two and where they begin in `data`) and weights into the tables."""
-        row, n = 0, len(rows[1])
-        while row < n:
-            if self.kind == "long":
-                groups, keys, weights = rows
-                row = kernels.add_longs((*self._tables,), groups, keys, weights, row, self._lg_max)
-            else:
-                groups, keys, mores, begins, weights = rows
-                row = strings.add_strings(
-                    (*self._tables,),
-                    self._arena,
-                    data,
-                    groups,
-                    keys,
-                    mores,
-                    begins,
-                    weights,
-                    row,
-                    self._lg_max,
-                )
-            if row < n:
-                self._enlarge()
-
-    def _enlarge(self) -> None:
-        """More room for tables."""
-        cells = self._tables.cells
-        larger = np.empty(max(2 * len(cells), int(self._tables.heap[tables.WANTED]), 64), np.int64)
-        larger[: len(cells)] = cells
-        self._tables = self._tables._replace(cells=larger)
-
-    def _make_room(self, needed: int) -> None:
-        """Room for `needed` bytes of strings, after dropping those no longer counted."""
-        used = int(self._tables.heap[tables.BYTES])
-        if used + needed <= len(self._arena):
-            return
-        live = np.empty(used, np.uint8)
-        size = strings.compact_strings((*self._tables,), self._arena, live)
-        self._arena = np.empty(2 * size + 4 * needed, np.uint8)
-        self._arena[:size] = live[:size]
-
-    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Add the counters of serialised sketches; nulls are skipped.
-
-        Raises `SketchError`, naming the row, for bytes that are no such image: then nothing was merged.
-        """
-        column = as_array(column)
-        numbers = as_groups(groups, len(column), self._n)
-        found = as_values(column)
-        if not len(found):
-            return
-        if found.kind != "binary":
-            raise SketchError(f"frequent items: expected a column of binary to merge, got {column.type}")
-        data, offsets = frozen(found.data), frozen(found.offsets)
-        row, code = images.check_images(data, offsets, self._width)
-        if code:
-            at = row if found.rows is None else int(found.rows[row])
-            raise SketchError(
-                f"frequent items ({self.kind}s): row {at} is no image of one: {images.FAULTS[code]}"
-            )
-        numbers = frozen(found.per_value(numbers))
-        if self.kind == "string":
-            self._make_room(int(found.offsets[-1]) - int(found.offsets[0]))
-        row = 0
-        while row < len(found):
-            some = numbers, data, offsets, row, self._width, self._lg_max
-            row = images.merge_images((*self._tables,), self._arena, *some)
-            if row < 0:
-                raise OverflowError("frequent items: the weights add up to more than int64 holds")
-            if row < len(found):
-                self._enlarge()
-
-    def to_arrow(self) -> pa.Array:
-        """The images as `binary`, one a group. Raises `OverflowError` beyond 2 GiB in all."""
-        ends = np.zeros(self._n + 1, np.int64)
-        images.image_ends((*self._tables,), self._n, self._width, ends)
-        if ends[-1] >= 1 << 31:
-            raise OverflowError(
-                f"frequent items: {ends[-1]} bytes of sketches don't fit one Arrow column; use fewer groups "
-                "or a smaller max_size"
-            )
-        out = np.empty(int(ends[-1]), np.uint8)
-        images.write_images((*self._tables,), self._arena, self._n, self._width, self._lg_max, ends, out)
-        return Values("binary", _NONE, ends.astype(np.int32), out, None).to_arrow()
-
-    def __getitem__(self, group: int) -> FrequentItems:
-        one = FrequentItems(self.max_size, self.kind)
-        items, counts = self._dense(range(self._n)[group])
-        one.update(items, counts)
-        one._groups._tables.weight[0] = self._tables.weight[group]
-        one._groups._tables.offset[0] = self._tables.offset[group]
-        return one
-
-    def _dense(self, group: int) -> tuple[pa.Array, np.ndarray]:
-        """Items and counters of a group, the largest first."""
-        n = int(self._tables.active[group])
-        keys, counts, mores, places = (np.empty(n, np.int64) for _ in range(4))
-        images.dense((*self._tables,), group, self._width, keys, counts, mores, places)
-        if self.kind == "long":
-            return pa.array(keys), counts
-        offsets = np.zeros(n + 1, np.int64)
-        data = np.empty(strings.SHORT * n + int(self._tables.heap[tables.BYTES]), np.uint8)
-        strings.copy_strings(keys, mores, places, self._arena, offsets, data)
-        return Values("string", _NONE, offsets, data, None).to_arrow(), counts
-
-    def _count(self, group: int, values: Values) -> int:
-        if self.kind == "long":
-            return int(kernels.find_long((*self._tables,), group, values.numbers[0]))
-        offsets, data = values.offsets, values.data
-        return int(strings.find_string((*self._tables,), self._arena, group, offsets, data))

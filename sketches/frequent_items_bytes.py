@@ -211,9 +211,9 @@ def _fault(data, begin, end, width):  # type: ignore[no-untyped-def]
         return 1
     weight = np.int64(load64(data, begin + 16))
     offset = np.int64(load64(data, begin + 24))
-    if weight <= 0 or offset < 0 or offset > weight:
+    if weight <= 0 or offset < 0:
         return 6
-    left = weight - offset
+    left = weight  # where rows were deleted, what is left may be less than the offset
     for i in range(n):
         count = np.int64(load64(data, begin + PREAMBLE_BYTES + 8 * i))
         if count <= 0 or count > left:

@@ -108,6 +108,12 @@ def _same(arena, place, data, begin, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def same_string(cells, at, arena, more, data, begin):  # type: ignore[no-untyped-def]
+    """Whether the cell, of the same first word, counts the string whose second word is `more`."""
+    return cells[at + 2] == more and (more >= 0 or _same(arena, cells[at + 3], data, begin, size_of(more)))
+
+
+@inlined
 def insert_string(cells, base, lg, arena, heap, key, more, data, begin, weight):  # type: ignore[no-untyped-def]
     """Count one string in a table with room; 1 if it is new there, else 0."""
     end = base + (np.int64(4) << np.int64(lg))
