@@ -28,6 +28,7 @@ _EXPORTS: dict[str, str] = {
     "REQ": ".sketches.wrapped",
     "Reservoir": ".sampling.reservoir",
     "SketchError": ".sketches.protocol",
+    "SlidingHLL": ".sketches.sliding_hll",
     "SlidingWindowSample": ".sampling.sliding",
     "StratifiedReservoir": ".sampling.stratified",
     "Stream": ".operators.stream",
