@@ -88,7 +88,10 @@ def limit(lg, lg_max):  # type: ignore[no-untyped-def]
         return np.int64(-1)
     if lg > lg_max:
         return capacity(lg_max)
-    return np.int64(3) << np.int64(lg) >> np.int64(2 if lg < lg_max else 3)
+    # One more may come: a cell must stay free, or looking for what isn't there never ends.
+    return min(
+        np.int64(3) << np.int64(lg) >> np.int64(2 if lg < lg_max else 3), (np.int64(1) << np.int64(lg)) - 2
+    )
 
 
 @kernel

@@ -232,6 +232,21 @@ def test_what_counts_and_what_not() -> None:
     assert strings.top(0) == []
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("max_size", [8, 64])
+def test_absent_items_are_found_absent_at_every_fill(kind: str, max_size: int) -> None:
+    """However full a table is, a search for what isn't there ends."""
+    sketch = FrequentItems(max_size, kind)
+    absent = (
+        pa.array([-1 - i for i in range(50)]) if kind == "long" else pa.array([f"no {i}" for i in range(50)])
+    )
+    for n in range(3 * max_size // 4):
+        sketch.update([n] if kind == "long" else [str(n)])
+        assert all(sketch.bounds(item) == (0, 0) for item in absent)
+        copy = sketch.copy()
+        assert copy.delete(absent[:1]).weight == n and len(copy) == n + 1
+
+
 def test_top_breaks_ties_by_item() -> None:
     sketch = FrequentItems(kind="long").update([5, 3, 9, 9, 1, 7])
     assert [item.item for item in sketch.top(3)] == [9, 1, 3]
