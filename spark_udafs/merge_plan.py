@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ..operators.lateness import YEAR_1, YEAR_10000
 from ..operators.table import END, START
 from .forms import definition, key_column, quoted
 from .partials import ACCOUNT, AHEAD, Partials, real_rows
@@ -31,6 +32,15 @@ def merge_timed(partials: DataFrame, plan: Partials, window: Column) -> DataFram
     merged = _merged(partials, plan, [window.alias("__window")])
     ends = [F.col("__window")["start"].alias(START), F.col("__window")["end"].alias(END)]
     return merged.select(*ends, *(quoted(name) for name in merged.columns[1:]))
+
+
+def merge_whole(partials: DataFrame, plan: Partials) -> DataFrame:
+    """The table of sketches of partial rows that are all in one window, from the year 1 to 9999-12-31."""
+    # Midnight after the last day of 9999 is a time that Python doesn't have.
+    ends = {START: YEAR_1, END: YEAR_10000 - 86_400_000_000}
+    merged = _merged(partials, plan, [])
+    windows = [F.timestamp_micros(F.lit(end)).alias(name) for name, end in ends.items()]
+    return merged.select(*windows, *map(quoted, merged.columns))
 
 
 def _merged(rows: DataFrame, plan: Partials, windows: list[Column]) -> DataFrame:

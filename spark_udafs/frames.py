@@ -1,0 +1,214 @@
+"""Any DataFrame into a table of sketches: sketched where its rows are, merged by Catalyst.
+
+    table = sketch(posts).groupBy("lang", window("created_at", "1 minute")).agg(users=distinct("user_id"))
+
+Batch or streaming, classic Spark or Spark Connect. Of a streaming DataFrame say how late rows may come:
+``sketch(posts).withWatermark("created_at", "10 seconds")``, here and not on the DataFrame itself, since Spark
+forgets it where rows become sketches.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from ..operators import aggregates as ask
+from ..operators.aggregates import Aggregate
+from ..operators.durations import microseconds
+from ..operators.lateness import PartitionTime
+from ..operators.sketching import Sketcher
+from ..operators.stream import Stream
+from ..operators.table import START, schema_of
+from .forms import quoted
+from .merge_plan import merge_timed, merge_whole
+from .partials import Partials
+
+_EVENT, _LATEST = "__event", "__latest"
+_FOREVER = "36500000d"
+_DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows over a DataFrame's time column; made by `window`."""
+
+    column: str
+    size_us: int
+    slide_us: int
+    offset_us: int
+
+    @property
+    def pane_us(self) -> int:
+        """The longest stretch that lies in each window whole or not at all."""
+        return math.gcd(self.size_us, self.slide_us, self.offset_us)
+
+    def over(self, column: str) -> Column:
+        """Spark's own window over a column."""
+        size, slide, offset = (f"{us} microseconds" for us in (self.size_us, self.slide_us, self.offset_us))
+        return F.window(column, size, slide, offset)
+
+
+def window(
+    timeColumn: str, windowDuration: str, slideDuration: str | None = None, startTime: str | None = None
+) -> Windows:
+    """Windows as of `pyspark.sql.functions.window`; durations as there (``"1 minute"``), or ``"1m"``.
+
+    >>> window("at", "1 hour", "15 minutes").pane_us == 15 * 60_000_000
+    True
+    """
+    size = _duration(windowDuration)
+    slide = size if slideDuration is None else _duration(slideDuration)
+    if not 0 < slide <= size:
+        raise ValueError(f"window: a slide of {slideDuration} doesn't fit windows of {windowDuration}")
+    return Windows(timeColumn, size, slide, 0 if startTime is None else _duration(startTime))
+
+
+def sketch(frame: DataFrame) -> Sketching:
+    """Begin a table of sketches of a DataFrame's rows; the module shows how it goes on."""
+    return Sketching(frame)
+
+
+@dataclass(frozen=True)
+class Sketching:
+    """A DataFrame on its way into a table of sketches."""
+
+    frame: DataFrame
+    lateness: tuple[str, str] | None = None
+    keys: tuple[str, ...] = ()
+    windows: Windows | None = None
+
+    def withWatermark(self, eventTime: str, delayThreshold: str) -> Sketching:
+        """As `DataFrame.withWatermark`: how long a window of a streaming DataFrame waits for late rows."""
+        return replace(self, lateness=(eventTime, delayThreshold))
+
+    def groupBy(self, *keys: str | Windows) -> Sketching:
+        """Group by columns, and by at most one `window`."""
+        windows = [key for key in keys if isinstance(key, Windows)]
+        if len(windows) > 1:
+            raise ValueError("groupBy: rows are in one kind of window at a time; make another table for more")
+        names = tuple(key for key in keys if isinstance(key, str))
+        if len(names) + len(windows) != len(keys):
+            raise TypeError("groupBy takes columns' names and a window; use select or withColumn first")
+        return replace(self, keys=names, windows=windows[0] if windows else None)
+
+    def agg(self, **aggregates: Aggregate) -> DataFrame:
+        """The table of sketches: window_start, window_end, the keys, and a column an aggregate.
+
+        Without a window all rows are in one, from the year 1 to 9999-12-31. Raises `ValueError` for columns that
+        aren't there and for a streaming DataFrame without windows or watermark, `TypeError` for columns that
+        an aggregate can't take.
+        """
+        self._check(aggregates)
+        columns = [*self.keys, *(a.column for a in aggregates.values() if a.column is not None)]
+        rows = self.frame.select(*map(_column, dict.fromkeys(columns)), self._event().alias(_EVENT))
+        schema = to_arrow_schema(rows.schema, timezone="UTC")
+        panes = self._panes(schema)
+        asked = panes.agg(**aggregates)
+        plan = Partials(schema_of(asked), asked.arrow_types())
+        work = _sketching(panes.agg(**aggregates, **{_LATEST: ask.max(_EVENT)}), plan, schema)
+        partials = rows.mapInArrow(work, from_arrow_schema(plan.schema))
+        if self.windows is None:
+            return merge_whole(partials, plan)
+        if self.lateness is not None and self.frame.isStreaming:
+            partials = partials.withWatermark(START, self.lateness[1])
+        return merge_timed(partials, plan, self.windows.over(START))
+
+    def _event(self) -> Column:
+        if self.windows is None:
+            return F.timestamp_micros(F.lit(0))
+        return F.col(quoted(self.windows.column)).cast("timestamp")
+
+    def _check(self, aggregates: dict[str, Aggregate]) -> None:
+        if not aggregates:
+            raise ValueError('agg: nothing is asked; name an aggregate, such as users=distinct("user")')
+        known = self.frame.columns
+        asked = [*self.keys, *(a.column for a in aggregates.values() if a.column is not None)]
+        if self.windows is not None:
+            asked.append(self.windows.column)
+        if missing := [name for name in asked if name not in known]:
+            raise ValueError(f"agg: no column {', '.join(map(repr, missing))} in {', '.join(known)}")
+        if not self.frame.isStreaming:
+            return
+        if self.windows is None:
+            raise ValueError('a streaming DataFrame needs windows: groupBy(window("created_at", "1 minute"))')
+        if self.lateness is None or self.lateness[0] != self.windows.column:
+            raise ValueError(
+                "a streaming DataFrame needs to know when its windows are complete: "
+                f'sketch(df).withWatermark("{self.windows.column}", "10 seconds")'
+            )
+
+    def _panes(self, schema: pa.Schema) -> Stream:
+        """Frames of those columns, by key and pane; no row of them is ever late."""
+        rows = pl.from_arrow(schema.empty_table())
+        assert isinstance(rows, pl.DataFrame)
+        pane_us = _DAY_US if self.windows is None else self.windows.pane_us
+        stream = Stream.from_batches(rows.schema, time=_EVENT).group_by(*self.keys)
+        return stream.tumbling(f"{pane_us}us", delay=_FOREVER, max_ahead=None)
+
+
+def _sketching(
+    stream: Stream, plan: Partials, schema: pa.Schema
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a worker does with the rows of one task."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sketcher, time = Sketcher(stream, salt=_salt()), PartitionTime()
+        for batch in batches:
+            frame = pl.from_arrow(pa.Table.from_batches([batch]).cast(schema))
+            assert isinstance(frame, pl.DataFrame)
+            sketcher.add(frame, time)
+        table = sketcher.take()
+        # Spark cuts windows, and moves its watermark, by the latest row of each pane as by rows themselves.
+        latest = table.column(_LATEST)
+        yield from plan.batches(table.set_column(0, START, latest).drop_columns([_LATEST]))
+
+    return run
+
+
+def _salt() -> int:
+    """Another for each task of each micro-batch, the same when that is run again: samples hang on it."""
+    task = TaskContext.get()
+    if task is None:
+        return 0
+    places = ("sql.streaming.queryId", "streaming.sql.batchId")
+    told = [task.getLocalProperty(place) or "" for place in places]
+    return zlib.crc32("/".join([*told, str(task.stageId()), str(task.partitionId())]).encode())
+
+
+def _column(name: str) -> Column:
+    return F.col(quoted(name))
+
+
+def _duration(text: str) -> int:
+    """A duration in Spark's words or ours, in microseconds.
+
+    >>> _duration("1 minute"), _duration("90s")
+    (60000000, 90000000)
+    """
+    spelled = re.sub(
+        r"(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week)s?\b",
+        lambda found: found[1] + _UNITS[found[2]],
+        text.strip().lower(),
+    )
+    return microseconds(re.sub(r"\s", "", spelled))
+
+
+_UNITS = {
+    "microsecond": "us",
+    "millisecond": "ms",
+    "second": "s",
+    "minute": "m",
+    "hour": "h",
+    "day": "d",
+    "week": "w",
+}

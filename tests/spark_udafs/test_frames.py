@@ -1,0 +1,131 @@
+"""DataFrames of any origin become tables of sketches, equal to those made without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from streamgauge.operators import aggregates as ask
+from streamgauge.operators.lateness import PartitionTime
+from streamgauge.operators.merge import merge
+from streamgauge.operators.query import query
+from streamgauge.operators.sketching import Sketcher
+from streamgauge.operators.stream import Stream
+from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.tables import as_table
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def frame(frame_of: Callable[..., pl.DataFrame]) -> pl.DataFrame:
+    return frame_of(11, rows=2_000)
+
+
+@pytest.fixture
+def rows(spark: Any, frame: pl.DataFrame) -> Any:
+    """The frame in Spark, in three partitions."""
+    return spark.createDataFrame(frame.to_arrow()).repartition(3)
+
+
+def test_every_aggregate_as_without_spark(
+    everything: Stream, frame: pl.DataFrame, rows: Any, same_tables: Callable[..., None]
+) -> None:
+    sketcher = Sketcher(everything)
+    sketcher.add(frame, PartitionTime())
+    aggregates = {
+        name: ask.aggregate(
+            a.name, a.column, **{k: v for k, v in {**a.params, **a.answer}.items() if k in OWN}
+        )
+        for name, a in everything.aggregates.items()
+    }
+    table = sketch(rows).groupBy("lang", window("at", "1 minute")).agg(**aggregates)
+    same_tables(as_table(table), merge(sketcher.take()), draws=False)
+
+
+OWN = {"lg_k", "max_size", "k"}
+"""Parameters that a caller gives; the others follow from the column's type."""
+
+
+def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any) -> None:
+    table = sketch(rows).groupBy(window("at", "2 minutes", "30 seconds", "10 seconds")).agg(rows=ask.count())
+    found = {row["window_start"]: row["rows"] for row in query(as_table(table)).iter_rows(named=True)}
+    at = frame["at"].dt.replace_time_zone("UTC")
+    expected: dict[datetime, int] = {}
+    for second in at.dt.epoch("s").to_list():
+        last = (second - 10) // 30 * 30 + 10
+        for start in (last, last - 30, last - 60, last - 90):
+            key = datetime.fromtimestamp(start, UTC)
+            expected[key] = expected.get(key, 0) + 1
+    assert found == expected
+
+
+def test_without_a_window_all_rows_are_in_one(frame: pl.DataFrame, rows: Any) -> None:
+    table = as_table(sketch(rows).groupBy("lang").agg(rows=ask.count(), users=ask.distinct("user")))
+    found = query(table)
+    counts = {row["lang"]: row["rows"] for row in found.iter_rows(named=True)}
+    assert counts == dict(frame.group_by("lang").len().iter_rows())
+    users = dict(frame.group_by("lang").agg(pl.col("user").drop_nulls().n_unique()).iter_rows())
+    for row in found.iter_rows(named=True):
+        assert row["users"]["lower"] <= users[row["lang"]] <= row["users"]["upper"]
+
+
+def test_a_streaming_frame_closes_its_windows_by_its_watermark(
+    spark: Any, frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for number in range(3):
+        frame[number * 600 : (number + 1) * 600].select("at", "user").write_parquet(
+            folder / f"{number}.parquet"
+        )
+    files = spark.readStream.schema("at timestamp_ntz, user string").option("maxFilesPerTrigger", 1)
+    stream = files.parquet(str(folder)).selectExpr("cast(at as timestamp) as at", "user")
+    asked = sketch(stream).withWatermark("at", "5 seconds").groupBy(window("at", "1 minute"))
+    table = asked.agg(rows=ask.count(), some=ask.sample("user", k=3))
+    name = "frames_windows"
+    query_ = (
+        table.selectExpr("window_end", "rows")
+        .writeStream.format("memory")
+        .queryName(name)
+        .outputMode("append")
+    )
+    running = query_.option("checkpointLocation", str(tmp_path / "ck")).trigger(availableNow=True).start()
+    assert running.awaitTermination(120)
+    found = {row[0].replace(tzinfo=UTC): row[1] for row in spark.table(name).collect()}
+    at = frame["at"][:1800]
+    ends = at.dt.truncate("1m").dt.offset_by("1m").dt.replace_time_zone("UTC")
+    closed_before = at.max().replace(tzinfo=UTC).timestamp() - 5
+    expected = {end: n for end, n in ends.value_counts().iter_rows() if end.timestamp() <= closed_before}
+    assert found == expected
+    assert expected
+
+
+@pytest.mark.parametrize(
+    ("ask_it", "error", "complaint"),
+    [
+        (lambda f: sketch(f).groupBy("nowhere").agg(n=ask.count()), ValueError, "no column 'nowhere'"),
+        (lambda f: sketch(f).agg(), ValueError, "nothing is asked"),
+        (lambda f: sketch(f).agg(n=ask.sum("user")), TypeError, "sum"),
+        (
+            lambda f: sketch(f).groupBy(window("at", "1m"), window("at", "2m")),
+            ValueError,
+            "one kind of window",
+        ),
+        (lambda f: sketch(f).groupBy(window("at", "1 fortnight")), ValueError, "is no duration"),
+    ],
+)
+def test_what_is_wrong_is_said(rows: Any, ask_it: Any, error: Any, complaint: str) -> None:
+    with pytest.raises(error, match=complaint):
+        ask_it(rows)
+
+
+def test_a_streaming_frame_without_watermark_is_refused(spark: Any) -> None:
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(ValueError, match=r'sketch\(df\)\.withWatermark\("timestamp", "10 seconds"\)'):
+        sketch(stream).groupBy(window("timestamp", "1 minute")).agg(n=ask.count())
