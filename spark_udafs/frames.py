@@ -104,9 +104,9 @@ class Sketching:
     def agg(self, **aggregates: Aggregate) -> DataFrame:
         """The table of sketches: window_start, window_end, the keys, and a column an aggregate.
 
-        Without a window all rows are in one, from the year 1 to 9999-12-31. Raises `ValueError` for columns that
-        aren't there and for a streaming DataFrame without windows or watermark, `TypeError` for columns that
-        an aggregate can't take.
+        Without a window all rows are in one, from the year 1 to 9999-12-31. Raises `ValueError` for columns
+        that aren't there and for a streaming DataFrame without windows or watermark, `TypeError` for columns
+        that an aggregate can't take.
         """
         self._check(aggregates)
         columns = [*self.keys, *(a.column for a in aggregates.values() if a.column is not None)]
