@@ -95,7 +95,7 @@ class FrequentItems(Sketch):
         Bounds stay certain as long as no more of a value is deleted than was added. `error` does not shrink
         but when nothing is left: it is at most ``3.5 / max_size`` of all weight ever added, so of what is
         left at most `α` times that share where no more than ``1 − 1/α`` of it was deleted. Raises as `update`
-        does, and `ValueError` for more weight than there is.
+        does, and `ValueError` for more weight than there is, or where it shows that a value was not there.
 
         >>> FrequentItems().update(["a", "a", "b"]).delete(["a", "b"]).top()
         [Item(item='a', estimate=1, lower=1, upper=1)]

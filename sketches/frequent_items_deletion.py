@@ -65,5 +65,26 @@ def delete(tables, arena, data, groups, keys, mores, begins, weights):  # type: 
             elif cells[at + 1] > 0:
                 _free(cells, base[g], lg, width, p)
                 active[g] -= 1
-        if weight[g] == 0:
+        if weight[g] == 0 and active[g] == 0:
             offset[g] = 0  # nothing is left, so that is known of every item
+
+
+@kernel
+def overdrawn(tables, groups, width):  # type: ignore[no-untyped-def]
+    """The first group whose counters exceed its weight, −1 if none: more of an item was deleted than added.
+
+    Weights are raised to what is counted, so that what remains is a sketch.
+    """
+    cells, base, lgs, _, _, weight, _ = tables
+    found = np.int64(-1)
+    for i in range(len(groups)):
+        g = groups[i]
+        counted = np.int64(0)
+        if lgs[g] > 0:
+            for at in range(base[g], base[g] + (np.int64(width) << np.int64(lgs[g])), width):
+                counted += cells[at + 1]
+        if counted > weight[g]:
+            weight[g] = counted
+            if found < 0:
+                found = g
+    return found

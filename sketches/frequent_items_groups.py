@@ -12,7 +12,7 @@ from . import frequent_items_kernels as kernels
 from . import frequent_items_strings as strings
 from . import frequent_items_tables as tables
 from .columns import Values, as_array, as_values
-from .frequent_items_deletion import delete
+from .frequent_items_deletion import delete, overdrawn
 from .group_numbers import as_groups, frozen, grown
 from .group_order import by_group
 from .protocol import Groups, SketchError
@@ -102,6 +102,14 @@ class FrequentItemsGroups(Groups):
             self._refuse_too_many(numbers, heavy, len(found))
         if len(found):
             self._add(numbers, found, heavy, deleting)
+        if deleting and len(found):
+            touched = np.unique(numbers) if len(numbers) else np.zeros(1, np.int64)
+            group = overdrawn((*self._tables,), touched, self._width)
+            if group >= 0:
+                raise ValueError(
+                    f"frequent items: more of an item was deleted from group {group} than was ever added; "
+                    "bounds hold no longer"
+                )
 
     def _refuse_too_many(self, groups: np.ndarray, weights: np.ndarray, rows: int) -> None:
         each = weights if len(weights) else np.ones(rows)
