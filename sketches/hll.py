@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .columns import as_values
 from .group_numbers import as_groups
-from .hll_coupons import CHUNK, coupon_chunks, read_only
+from .hll_coupons import CHUNK, coupon_chunks, int64_chunks, read_only
 from .hll_dense import update_dense_coupons, update_dense_int64
 from .hll_estimate import COUPON_RSE, composite_table, estimates, relative_errors
 from .hll_groups import NO_GROUP, NO_ROOM, new_update_scratch, update_groups, update_groups_int64
@@ -205,10 +205,12 @@ class HLL(Sketch):
                 self._one._update(update_groups, np.zeros(len(coupons), np.int64), coupons)
                 continue
             place = (*store[4:], int(store.lg_stride[0]), self.lg_k, int(store.sketches["where"][0]))
-            if values.kind == "int64":
-                update_dense_int64(*place, read_only(values.numbers[start:]))
-                break
-            update_dense_coupons(*place, coupons)
+            if values.kind in ("string", "binary"):
+                update_dense_coupons(*place, coupons)
+                continue
+            for bits in int64_chunks(values, start):
+                update_dense_int64(*place, bits)
+            break
         return self
 
     def merge(self, other: Self) -> Self:

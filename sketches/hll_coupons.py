@@ -79,6 +79,18 @@ def coupon_chunks(values: Values) -> Iterator[tuple[int, np.ndarray]]:
         yield start, out
 
 
+def int64_chunks(values: Values, start: int) -> Iterator[np.ndarray]:
+    """What is hashed of numbers from `start` on: int64 as they are, doubles by their bits, in chunks."""
+    if values.kind == "int64":
+        yield read_only(values.numbers[start:])
+        return
+    bits = np.empty(min(len(values) - start, CHUNK // 8), np.int64)
+    for first in range(start, len(values), len(bits)):
+        block = values.numbers[first : first + len(bits)]
+        canonical_bits(block, bits)
+        yield read_only(bits[: len(block)])
+
+
 def read_only(array: np.ndarray) -> np.ndarray:
     """Arrow's buffers can't be written to, NumPy's can: one kind of array means one compiled kernel."""
     view = array.view()

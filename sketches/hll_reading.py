@@ -12,7 +12,7 @@ import numpy as np
 
 from .bits import load32, load64
 from .hll_images import COMPACT, EMPTY_FLAG, EXCEPTION, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
-from .hll_store import FIRST_SET, inverse_power, place_of
+from .hll_store import FIRST_SET, greatest, place_of, power_sums
 from .jit import lean
 
 REBUILD_FLAG = np.uint8(32)
@@ -114,19 +114,11 @@ def read_coupons(data, start, end, out, spare):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _greatest(registers):  # type: ignore[no-untyped-def]
-    highest = np.uint8(0)
-    for v in registers:
-        highest = max(highest, v)
-    return highest
-
-
-@lean
 def _unpack_hll8(data, at, out):  # type: ignore[no-untyped-def]
     image = data[at : at + len(out)]
     for i in range(len(out)):
         out[i] = image[i]
-    return 9 if _greatest(out) > 63 else 0
+    return 0
 
 
 @lean
@@ -155,7 +147,7 @@ def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
         out[2 * i + 1] = least + (image[i] >> np.uint8(4))
     token = np.uint8(least + EXCEPTION)
     exceptions = 0
-    if _greatest(out) == token:
+    if greatest(out) == token:
         for v in out:
             exceptions += v == token
     if exceptions != load32(data, start + 36):
@@ -178,21 +170,7 @@ def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
     if found:
         for i in range(k):
             out[i] &= np.uint8(127)
-    return 9 if _greatest(out) > 63 else 0
-
-
-@lean
-def power_sums(registers):  # type: ignore[no-untyped-def]
-    """Σ 2^−v over registers below 32, and over those above."""
-    low = np.uint64(0)
-    for v in registers:
-        low += np.uint64(1 << 31) >> np.uint64(v)  # exact, and no table look-up, so it vectorises
-    high = 0.0
-    if _greatest(registers) > 31:
-        for v in registers:
-            if v > 31:
-                high += inverse_power(v)
-    return np.float64(low) / 2147483648.0, high
+    return 0
 
 
 @lean
@@ -225,7 +203,10 @@ def read_registers(data, start, end, out, scratch):  # type: ignore[no-untyped-d
         scratch.bits[i] = load64(data, start + 8 + 8 * i)
     stored = scratch.doubles
     sums = scratch.sums
-    low, high = power_sums(out)
+    highest = greatest(out)
+    if highest > 63:
+        return 9
+    low, high = power_sums(out, highest)
     sums[0] = stored[0]
     sums[1] = low
     sums[2] = high

@@ -165,6 +165,29 @@ def inverse_power(v):  # type: ignore[no-untyped-def]
 
 
 @lean
+def greatest(registers):  # type: ignore[no-untyped-def]
+    """The highest register."""
+    highest = np.uint8(0)
+    for v in registers:
+        highest = max(highest, v)
+    return highest
+
+
+@lean
+def power_sums(registers, highest):  # type: ignore[no-untyped-def]
+    """Σ 2^−v over registers below 32, and over those above; `highest` is the highest."""
+    low = np.uint64(0)
+    for v in registers:
+        low += np.uint64(1 << 31) >> np.uint64(v)  # exact, and no table look-up, so it vectorises
+    high = 0.0
+    if highest > 31:
+        for v in registers:
+            if v > 31:
+                high += inverse_power(v)
+    return np.float64(low) / 2147483648.0, high
+
+
+@lean
 def count_least(own, least):  # type: ignore[no-untyped-def]
     """Find the least of a sketch's registers and how many hold it."""
     lowest = np.uint8(255)
@@ -242,15 +265,20 @@ def take_row(store, g):  # type: ignore[no-untyped-def]
 
 @lean
 def _promote(store, g):  # type: ignore[no-untyped-def]
-    """Turn a full coupon table into registers."""
+    """Turn a full coupon table into registers; HIP goes on from the coupons' estimate."""
     lg = np.int64(store.sketches[g].form)
     at = store.sketches[g].where
     n = np.float64(store.sketches[g].coupons)
     row = take_row(store, g)
-    for i in range(at, at + (np.int64(1) << lg)):
-        if store.words[i]:
-            raise_coupon(store, g, store.words[i])
+    k = np.int64(1) << store.sketches[g].lg_k
+    first = store.sketches[g].where
+    own = store.registers[first : first + k]
+    for coupon in store.words[at : at + (np.int64(1) << lg)]:
+        slot = np.uint64(coupon) & np.uint64(k - 1)
+        own[slot] = max(own[slot], np.uint8(coupon >> np.uint32(26)))
     store.sums[row, 0] = coupon_estimate(n)
+    store.sums[row, 1], store.sums[row, 2] = power_sums(own, greatest(own))
+    count_least(own, store.least[row])
     _release(store, at, lg)
 
 

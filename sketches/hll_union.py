@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .hll_images import OUT_OF_ORDER_FLAG
-from .hll_reading import HLL_FORM, check_preamble, power_sums, read_coupons, read_registers
+from .hll_reading import HLL_FORM, check_preamble, read_coupons, read_registers
 from .hll_store import (
     DENSE,
     EMPTY,
@@ -24,8 +24,10 @@ from .hll_store import (
     add_coupon,
     clear,
     count_least,
+    greatest,
     has_room,
     inverse_power,
+    power_sums,
     raise_coupon,
     row_of,
     take_row,
@@ -86,7 +88,7 @@ def _lower_lg_k(store, g, lg_k, spare):  # type: ignore[no-untyped-def]
         for i in range(k, len(own)):
             own[i & (k - 1)] = max(own[i & (k - 1)], own[i])
             own[i] = 0
-        low, high = power_sums(own[:k])
+        low, high = power_sums(own[:k], greatest(own[:k]))
         store.sums[row, 1] = low
         store.sums[row, 2] = high
         store.sums[row, 3] = np.float64(k)
@@ -126,7 +128,7 @@ def _take_registers(store, g, registers, sums, flags, least_known):  # type: ign
     store.sums[row, 2] = sums[2]
     store.least[row, 2] = OUT_OF_ORDER if flags & OUT_OF_ORDER_FLAG else 0
     if len(registers) > k:
-        store.sums[row, 1], store.sums[row, 2] = power_sums(own)
+        store.sums[row, 1], store.sums[row, 2] = power_sums(own, greatest(own))
     elif least_known:
         store.least[row, 2] |= LEAST_KNOWN
     count_least(own, store.least[row])
@@ -162,7 +164,7 @@ def rebuild_stale(store, n):  # type: ignore[no-untyped-def]
             continue
         first = store.sketches[g].where
         own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
-        low, high = power_sums(own)
+        low, high = power_sums(own, greatest(own))
         if (
             high > 0.0
         ):  # for registers above 31 the reference takes the 1 of a zero register off kxq1, not kxq0
