@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ def pack(items: pa.Array, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     code = code_of(items.type)
     if code == IPC:
         images = [
-            _stream(items.slice(start, size)) if size else b""
-            for start, size in zip(at[:-1].tolist(), sizes.tolist())
+            # Taken, not sliced: a slice writes other bytes than an array of its own.
+            _stream(items.take(pa.array(np.arange(start, end)))) if end > start else b""
+            for start, end in pairwise(at.tolist())
         ]
         data = np.frombuffer(b"".join(images), np.uint8)
         return _NO_ENDS, data, np.array([len(image) for image in images], np.int64)

@@ -1,0 +1,263 @@
+"""Every family under the laws: one table of how it is made, fed and held to its promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from streamgauge.sampling.bernoulli import (
+    BernoulliSample,
+    BernoulliSampleGroups,
+    HashSample,
+    HashSampleGroups,
+)
+from streamgauge.sampling.decayed import DecayedReservoir, DecayedReservoirGroups
+from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
+from streamgauge.sampling.sliding import SlidingWindowSample, SlidingWindowSampleGroups
+from streamgauge.sampling.stratified import StratifiedReservoir, StratifiedReservoirGroups
+from streamgauge.sampling.weighted import WeightedReservoir, WeightedReservoirGroups
+from streamgauge.sketches.bloom import Bloom
+from streamgauge.sketches.bloom_groups import BloomGroups
+from streamgauge.sketches.count_min import CountMin
+from streamgauge.sketches.count_min_groups import CountMinGroups
+from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
+from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
+from streamgauge.sketches.hll import HLL, HLLGroups
+from streamgauge.sketches.kll import KLL, KLLGroups
+
+from . import promises
+
+KINDS = ("long", "double", "string", "unsigned")
+COUNTED = ("long", "string")
+
+
+def _nothing(rows: np.ndarray) -> dict[str, Any]:
+    return {}
+
+
+def _weight(rows: np.ndarray) -> dict[str, Any]:
+    return {"weight": 1.0 + rows % 7 * 0.7}
+
+
+def _time(rows: np.ndarray) -> dict[str, Any]:
+    return {"time": 1_785_000_000_000_000 + (rows * 37 % 1009) * 1_000_000}
+
+
+def _key(rows: np.ndarray) -> dict[str, Any]:
+    return {"key": rows % 13}
+
+
+@dataclass(frozen=True)
+class Family:
+    """One line of the table.
+
+    `single` and `groups` are the classes; `params` theirs, with `typed` naming a parameter that depends on
+    the kind of column; `others` further parameters that may be merged with the first. `inputs` gives the
+    row-wise inputs of rows by their numbers. `promise` holds a sketch to what it promises (`promises`), kept
+    at `confidence`; `loose` is the share of the bound that errors reach at least now and then.
+
+    `cut`, `parts`: whether any cut into batches, and merged parts, equal the whole to the byte, and where not
+    whether they keep its promise. `order`: whether merging in any order is equal to the byte.
+    """
+
+    name: str
+    single: Any
+    groups: Any
+    params: dict[str, Any]
+    kinds: tuple[str, ...]
+    promise: Callable[[Any, list[Any]], float]
+    others: tuple[dict[str, Any], ...] = ()
+    typed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    inputs: Callable[[np.ndarray], dict[str, Any]] = _nothing
+    seeded: bool = False
+    confidence: float = 1.0
+    loose: float = 0.0
+    cut: bool = True
+    parts: bool = False
+    order: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    def _params(self, kind: str, seed: int, other: int | None) -> dict[str, Any]:
+        params = self.params if other is None else {**self.params, **self.others[other]}
+        return params | self.typed.get(kind, {}) | ({"seed": seed} if self.seeded else {})
+
+    def new(self, kind: str, seed: int = 1, other: int | None = None) -> Any:
+        """An empty sketch, with the `other`-th parameters if given."""
+        return self.single(**self._params(kind, seed, other))
+
+    def many(self, n: int, kind: str, seed: int = 1) -> Any:
+        """`n` empty groups."""
+        return self.groups(n, **self._params(kind, seed, None))
+
+    def read(self, image: bytes, kind: str) -> Any:
+        """The sketch of those bytes."""
+        return self.single.from_bytes(image, **self.typed.get(kind, {}))
+
+    def feed(self, sketch: Any, column: Any, start: int = 0) -> Any:
+        """Add a column whose first row is number `start` of the stream."""
+        return sketch.update(column, **self.inputs(np.arange(start, start + len(column))))
+
+    def feed_groups(self, groups: Any, numbers: np.ndarray, column: Any, start: int = 0) -> None:
+        """Add a column to many groups."""
+        groups.update(numbers, column, **self.inputs(np.arange(start, start + len(column))))
+
+
+_ITEMS = {"long": {"kind": "long"}, "unsigned": {"kind": "long"}, "string": {"kind": "string"}}
+_NUMBERS = {"long": {"kind": "long"}, "double": {"kind": "double"}}
+
+FAMILIES = [
+    Family(
+        "HLL",
+        HLL,
+        HLLGroups,
+        {"lg_k": 10},
+        KINDS,
+        promises.distinct,
+        others=({"lg_k": 12}, {"lg_k": 7}),
+        confidence=0.954,
+        loose=0.5,
+    ),
+    Family(
+        "KLL",
+        KLL,
+        KLLGroups,
+        {"k": 64},
+        ("long", "double"),
+        promises.quantiles,
+        others=({"k": 200}, {"k": 16}),
+        typed=_NUMBERS,
+        seeded=True,
+        confidence=0.99,
+        loose=0.3,
+        cut=False,
+        order=False,
+    ),
+    Family(
+        "DDSketch",
+        DDSketch,
+        DDSketchGroups,
+        {"relative_accuracy": 0.02},
+        ("long", "double"),
+        promises.relative_quantiles,
+        loose=0.3,
+        parts=True,
+    ),
+    Family(
+        "FrequentItems",
+        FrequentItems,
+        FrequentItemsGroups,
+        {"max_size": 64},
+        COUNTED,
+        promises.frequencies,
+        others=({"max_size": 256}, {"max_size": 8}),
+        typed=_ITEMS,
+        loose=0.2,
+        cut=False,
+        order=False,
+    ),
+    Family(
+        "CountMin",
+        CountMin,
+        CountMinGroups,
+        {"eps": 0.02, "confidence": 0.9},
+        COUNTED,
+        promises.point_counts,
+        confidence=0.9,
+        loose=0.1,
+        parts=True,
+    ),
+    Family(
+        "Bloom",
+        Bloom,
+        BloomGroups,
+        {"capacity": 20_000},
+        KINDS,
+        promises.membership,
+        confidence=0.9,
+        loose=0.2,
+        parts=True,
+    ),
+    Family(
+        "Reservoir",
+        Reservoir,
+        ReservoirGroups,
+        {"k": 50},
+        KINDS,
+        promises.share,
+        others=({"k": 80}, {"k": 7}),
+        seeded=True,
+        confidence=0.95,
+        loose=0.4,
+    ),
+    Family(
+        "WeightedReservoir",
+        WeightedReservoir,
+        WeightedReservoirGroups,
+        {"k": 50},
+        KINDS,
+        promises.part_of,
+        others=({"k": 80}, {"k": 7}),
+        inputs=_weight,
+        seeded=True,
+    ),
+    Family(
+        "DecayedReservoir",
+        DecayedReservoir,
+        DecayedReservoirGroups,
+        {"k": 50, "half_life": 100.0},
+        KINDS,
+        promises.part_of,
+        others=({"k": 80}, {"k": 7}),
+        inputs=_time,
+        seeded=True,
+    ),
+    Family(
+        "SlidingWindowSample",
+        SlidingWindowSample,
+        SlidingWindowSampleGroups,
+        {"k": 20, "window": 300.0},
+        KINDS,
+        promises.part_of,
+        others=({"k": 80}, {"k": 7}),
+        inputs=_time,
+        seeded=True,
+    ),
+    Family(
+        "StratifiedReservoir",
+        StratifiedReservoir,
+        StratifiedReservoirGroups,
+        {"k": 5, "capacity": 50},
+        KINDS,
+        promises.part_of,
+        others=({"k": 80}, {"k": 2}),
+        inputs=_key,
+        seeded=True,
+    ),
+    Family(
+        "BernoulliSample",
+        BernoulliSample,
+        BernoulliSampleGroups,
+        {"p": 0.05},
+        KINDS,
+        promises.part_of,
+        seeded=True,
+    ),
+    Family(
+        "HashSample",
+        HashSample,
+        HashSampleGroups,
+        {"p": 0.3},
+        KINDS,
+        promises.part_of,
+        inputs=_key,
+        seeded=True,
+    ),
+]
+
+CASES = [(family, kind) for family in FAMILIES for kind in family.kinds]
+IDS = [f"{family}-{kind}" for family, kind in CASES]

@@ -1,0 +1,41 @@
+"""The promised bound over many seeds: kept as often as promised, and not promised hugely too loose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .families import CASES, IDS, Family
+from .streams import fresh
+
+SEEDS = 60
+SIZES = (300, 3000, 20_000)
+
+
+@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+def test_the_bound_is_kept_and_not_hugely_loose(family: Family, kind: str) -> None:
+    errors = []
+    for seed in range(SEEDS):
+        column = fresh(kind, seed, SIZES[seed % 3] if family.confidence < 1.0 else 500 + 40 * seed)
+        sketch = family.feed(family.new(kind, seed), column)
+        errors.append(family.promise(sketch, column.to_pylist()))
+    missed = sum(error > 1.0 for error in errors)
+    expected = SEEDS * (1.0 - family.confidence)
+    assert missed <= expected + 3.5 * np.sqrt(expected) + (0 if family.confidence == 1.0 else 0.5)
+    assert max(errors) >= family.loose
+
+
+@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+def test_the_bound_is_kept_by_merged_parts(family: Family, kind: str) -> None:
+    errors = []
+    for seed in range(SEEDS // 3):
+        column = fresh(kind, seed, 6000 if family.confidence < 1.0 else 1500)
+        whole, start = family.new(kind, 10 * seed), 0
+        for part, length in enumerate((0, 1, 400, len(column) - 401)):
+            piece = family.new(kind, 10 * seed + part + 1)
+            whole.merge(family.feed(piece, column.slice(start, length), start))
+            start += length
+        errors.append(family.promise(whole, column.to_pylist()))
+    missed = sum(error > 1.0 for error in errors)
+    expected = len(errors) * (1.0 - family.confidence)
+    assert missed <= expected + 3.5 * np.sqrt(expected) + (0 if family.confidence == 1.0 else 0.5)
