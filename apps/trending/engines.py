@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,7 +130,8 @@ class Spark:
         # The JVM and its workers inherit it: what they say would spoil the screen.
         with _errors_to(Path(folder, "spark.log")):
             try:
-                self._session = session("streamgauge demo", config=config)
+                with _interrupts_put_off():
+                    self._session = session("streamgauge demo", config=config)
                 self._rehearse(stream)
             except Exception as error:
                 raise self._failed(error) from error
@@ -196,6 +198,27 @@ class Spark:
             self._session.stop()
             self._session = None
         self._folder.cleanup()
+
+
+@contextmanager
+def _interrupts_put_off() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait until the end of the block.
+
+    PySpark, interrupted while it launches Java, removes the folder in which Java is to say its port; Java
+    then fails, but its gateway's threads go on for ever, and nobody knows the process.
+    """
+    asked: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: asked.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if asked:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -1,0 +1,207 @@
+"""The demo as a user runs it: its JSON, its exit, and nothing left behind however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.kafka
+
+PROGRAM = Path(sys.executable).with_name("streamgauge")
+MARK = "STREAMGAUGE_TEST_MARK"
+PATIENCE = 240  # seconds, on a machine that does much else
+
+
+class Demo:
+    """A demo in a process group of its own, as in a terminal; its descendants are known by a mark."""
+
+    def __init__(self, folder: Path, *arguments: str | Path) -> None:
+        self.mark = uuid.uuid4().hex
+        environment = {**os.environ, MARK: self.mark, "TMPDIR": str(folder)}
+        self.process = subprocess.Popen(
+            [PROGRAM, "demo", "trending", *map(str, arguments)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def ended(self) -> tuple[int, str, str]:
+        """Its exit code and what it said, once it is over."""
+        try:
+            out, err = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            out, err = self.process.communicate()
+            pytest.fail(f"the demo did not end:\n{err[-3000:]}")
+        return self.process.returncode, out, err
+
+    def descendants(self) -> dict[int, str]:
+        """The processes that carry its mark, itself included."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            try:
+                if (
+                    entry.name.isdigit()
+                    and f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes()
+                ):
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+        return found
+
+    def wait_for(self, *words: str) -> None:
+        """Wait until a descendant's command has all the words."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if any(all(word in command for word in words) for command in self.descendants().values()):
+                return
+            time.sleep(0.05)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGINT)
+        pytest.fail(f"there was no process with {words}; the demo said:\n{self.ended()[2]}")
+
+    def nothing_is_left(self) -> bool:
+        """Whether all its processes are gone within seconds."""
+        deadline = time.monotonic() + 15
+        while self.descendants() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return not self.descendants()
+
+
+linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are told by /proc")
+engines = pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+
+
+def whole(folder: Path, *arguments: str | Path) -> dict[str, Any]:
+    demo = Demo(folder, "--json", *arguments)
+    code, out, err = demo.ended()
+    assert code == 0, err
+    assert demo.nothing_is_left()
+    assert list(folder.iterdir()) == []
+    return json.loads(out)
+
+
+@linux
+@engines
+def test_a_recording_is_counted_to_the_last_post(recordings: Path, tmp_path: Path, engine: str) -> None:
+    path = recordings / "social" / "jetstream_expected_v1.jsonl"
+    told = whole(tmp_path, "--engine", engine, "--input", path)
+    assert told["engine"] == engine
+    assert {key: told[key] for key in ("read", "counted", "filtered", "late", "dead_lettered")} == {
+        "read": 152,
+        "counted": 17,
+        "filtered": 135,
+        "late": 0,
+        "dead_lettered": 0,
+    }
+    first, second = told["windows"]
+    assert (first["start"], first["posts"]) == ("2026-07-04T14:37:30Z", 1)
+    assert (second["start"], second["posts"], second["authors"]["exact"]) == ("2026-07-04T14:38:00Z", 16, 14)
+    assert sorted(tag["tag"] for tag in second["top_tags"]) == [
+        "HowToTellAiToShutUp",
+        "IndieRebellion",
+        "balanwonderworldoc",
+        "talesatwonderworld",
+    ]
+    assert told["all_inside_bounds"] is True and told["accounts_agree"] is True
+
+
+@linux
+def test_the_same_event_twice_counts_once(recordings: Path, tmp_path: Path) -> None:
+    recorded = (recordings / "social" / "jetstream_expected_v1.jsonl").read_text("utf-8")
+    (tmp_path / "in").mkdir()
+    doubled = tmp_path / "in" / "doubled.jsonl"
+    doubled.write_text(recorded + "not json\n" + recorded, "utf-8")
+    (tmp_path / "out").mkdir()
+    told = whole(tmp_path / "out", "--engine", "local", "--input", doubled)
+    assert (told["read"], told["counted"], told["dead_lettered"]) == (305, 17, 1)
+    assert sum(window["posts"] for window in told["windows"]) == 17
+
+
+@linux
+@engines
+def test_generated_posts_lie_inside_their_bounds(tmp_path: Path, engine: str) -> None:
+    told = whole(tmp_path, "--engine", engine, "--seconds", "4", "--rate", "2000", "--seed", "5")
+    assert told["read"] > 4_000 and told["counted"] > 0.98 * told["read"]
+    assert told["read"] == sum(told[key] for key in ("counted", "filtered", "late", "dead_lettered"))
+    assert told["messages_per_second"] > 0
+    assert told["windows"] and all(window["inside_bounds"] for window in told["windows"])
+    assert told["all_inside_bounds"] is True and told["accounts_agree"] is True
+
+
+@linux
+@pytest.mark.parametrize(
+    ("engine", "moment"),
+    [
+        ("local", ("kafka.Kafka",)),
+        ("local", ("spawn_main",)),
+        pytest.param("spark", ("SparkSubmit",), marks=pytest.mark.spark),
+        pytest.param("spark", ("spawn_main",), marks=pytest.mark.spark),
+    ],
+    ids=["local while Kafka starts", "local mid-stream", "Spark while it starts", "Spark mid-stream"],
+)
+def test_ctrl_c_stops_everything(tmp_path: Path, engine: str, moment: tuple[str, ...]) -> None:
+    demo = Demo(tmp_path, "--engine", engine, "--rate", "500", "--seconds", "600")
+    demo.wait_for(*moment)
+    os.killpg(demo.process.pid, signal.SIGINT)
+    code, out, err = demo.ended()
+    assert code == 130
+    assert out == "" and "Traceback" not in err and err.strip().endswith("nothing was left running")
+    assert demo.nothing_is_left()
+    assert list(tmp_path.iterdir()) == []
+
+
+@linux
+def test_sigterm_stops_everything_too(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--engine", "local", "--rate", "500", "--seconds", "600")
+    demo.wait_for("spawn_main")
+    demo.process.terminate()
+    assert demo.ended()[0] == 130
+    assert demo.nothing_is_left()
+
+
+@linux
+def test_kill_minus_nine_leaves_nothing_running(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--engine", "local", "--rate", "500", "--seconds", "600")
+    demo.wait_for("spawn_main")
+    demo.process.kill()
+    demo.process.communicate()
+    assert demo.nothing_is_left()
+
+
+@linux
+def test_keep_leaves_the_broker_up_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamgauge.apps.cache import cache_folder
+
+    # The state of a broker that is left up lies in the cache folder, the jars too.
+    jars = cache_folder() / "kafka"
+    own = tmp_path / "cache"
+    (own / "kafka").mkdir(parents=True)
+    for entry in jars.glob("jars-*"):
+        (own / "kafka" / entry.name).symlink_to(entry)
+    monkeypatch.setenv("STREAMGAUGE_CACHE", str(own))
+    (tmp_path / "scratch").mkdir()
+    demo = Demo(
+        tmp_path / "scratch", "--engine", "local", "--json", "--seconds", "2", "--rate", "500", "--keep"
+    )
+    code, out, err = demo.ended()
+    try:
+        assert code == 0, err
+        address = json.loads(out)["bootstrap_servers"]
+        assert any("kafka.Kafka" in command for command in demo.descendants().values())
+        status = subprocess.run([PROGRAM, "kafka", "status"], capture_output=True, text=True)
+        assert status.returncode == 0 and address in status.stdout
+    finally:
+        subprocess.run([PROGRAM, "kafka", "stop"], check=True, capture_output=True)
+    assert demo.nothing_is_left()
