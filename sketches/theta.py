@@ -105,7 +105,7 @@ class ThetaGroups(Groups):
         return done, status
 
     def to_arrow(self) -> pa.Array:
-        """Compact ordered images, version 3, as Spark's `theta_sketch_agg` writes them, in group order."""
+        """Compact ordered images, version 3, which Spark's `theta_union_agg` takes, in group order."""
         ends = np.zeros(self._n + 1, np.int64)
         sizes(self._store, ends[1:])
         np.cumsum(ends, out=ends)
@@ -285,7 +285,7 @@ class Theta(Sketch):
         return self
 
     def to_bytes(self) -> bytes:
-        """The compact ordered image, version 3, as Spark's `theta_sketch_agg` writes it."""
+        """The compact ordered image, version 3, which every DataSketches library and Spark read."""
         return self._one._image(0)
 
     @classmethod
