@@ -116,6 +116,14 @@ def column_kind(leaf: pa.DataType) -> str:
 _NUMBERS = _kind(int64="long", float64="double")
 _ITEMS = _kind(int64="long", string="string")
 
+
+def _counted(leaf: pa.DataType) -> dict[str, Any]:
+    """For families that count equal values: nothing is decided, but floats are refused."""
+    if column_kind(leaf) == "float64":
+        raise TypeError(f"values of {leaf} can't be counted as equal ones; cast them to whole numbers")
+    return {}
+
+
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
@@ -161,6 +169,7 @@ FAMILIES: dict[str, Family] = {
             "count_min:CountMin",
             "count_min_groups:CountMinGroups",
             {"eps": 0.001, "confidence": 0.99, "seed": 0},
+            of_column=_counted,
         ),
         Family("membership", "bloom:Bloom", "bloom_groups:BloomGroups", {"capacity": 100_000, "fpp": 0.01}),
         Family("count", "", "exact:CountGroups", spark_merge="sum"),
