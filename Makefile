@@ -25,10 +25,10 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -q python3-venv; } \
 	  || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
-	@echo "setting up $(VENV) (once; Spark alone is 400 MB, a minute or two)"
+	@echo "setting up $(VENV) (once; Spark alone is 400 MB: two minutes or so, then as long again to compile the kernels)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -q --upgrade "pip>=24" "setuptools>=77"
-	@$(PIP) install -q --progress-bar on -e ".[dev]"
+	@PYTHONWARNINGS=ignore $(PIP) install -q -e ".[dev]"
 	@$(BIN)/python -m streamgauge.apps.java --install
 	@$(BIN)/python -m streamgauge.sketches.warm
 	@$(BIN)/python -m streamgauge.operators.kafka.warm
