@@ -99,6 +99,8 @@ def start(
     Raises `TopicError` if the topic doesn't exist, `ValueError` or `TypeError` for a stream that can't run.
     """
     stream.complete()
+    if workers < 1:
+        raise ValueError(f"a run needs one worker at least, not {workers}")
     plan = Plan(stream, group_id or f"streamgauge-{uuid.uuid4()}", "", 0)
     topic = plan.source.topic
     client = admin(plan.config)
@@ -130,8 +132,6 @@ class Run:
     def __init__(
         self, plan: Plan, workers: int, on_window: OnWindow | None, keep_windows: int, ephemeral: bool
     ) -> None:
-        if workers < 1:
-            raise ValueError(f"a run needs one worker at least, not {workers}")
         self.plan = plan
         self._on_window = on_window
         self._ephemeral = ephemeral
@@ -143,9 +143,8 @@ class Run:
         self._merger = LogMerger(plan, self._window, self._workers_done.is_set)
         self._merging = self._thread("merger", self._merger.run)
         self._processes = [WorkerProcess(plan) for _ in range(workers)] if workers > 1 else []
-        self._working = (
-            None if self._processes else self._thread("worker", Worker(plan, self._stop.is_set).run)
-        )
+        self._worker = None if self._processes else Worker(plan, self._stop.is_set)
+        self._working = None if self._worker is None else self._thread("worker", self._worker.run)
         self._supervisor = threading.Thread(target=self._supervise, name="streamgauge-run", daemon=True)
         self._supervisor.start()
 
@@ -153,6 +152,16 @@ class Run:
     def running(self) -> bool:
         """Whether it still runs."""
         return self._supervisor.is_alive()
+
+    @property
+    def assigned(self) -> int:
+        """Input partitions that this run's own worker has now; 0 where workers are processes."""
+        return len(self._worker.assigned) if self._worker is not None else 0
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """The worker processes; none where the worker runs in this one."""
+        return [process.pid for process in self._processes]
 
     def stop(self) -> None:
         """Ask it to end in order: workers deliver what they hold, the merger takes it in. Returns at once."""
@@ -189,6 +198,12 @@ class Run:
             overlaps=sum(state.overlaps for state in states),
             interrupted=interrupted,
         )
+
+    def table(self) -> pa.Table:
+        """The table of sketches of all windows so far, those that closed and those that still fill."""
+        with self._merger.lock:
+            tables = [*self._closed, *self._merger.filling()]
+        return merge(tables) if tables else schema_of(self.plan.stream).empty_table()
 
     def _window(self, table: pa.Table) -> None:
         self._closed.append(table)

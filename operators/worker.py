@@ -53,6 +53,11 @@ class Worker:
             plan.config, plan.group_id, self._topic, self._fingerprint, self._revoked, self._lost
         )
 
+    @property
+    def assigned(self) -> set[int]:
+        """The input partitions that are its own now."""
+        return set(self._membership.assigned)
+
     def run(self) -> None:
         """Read, sketch and deliver until told to stop."""
         try:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import gather
+from .clients import LIBRARY_LOG
 from .config import as_text
 from .gathered import columns
 from .librdkafka import (
@@ -32,8 +33,6 @@ from .librdkafka import (
     library,
 )
 from .source import Fault, Poll, ReadError, TopicPartition
-
-log = logging.getLogger("streamgauge.kafka")
 
 _PARTITION_END = -191
 _UNKNOWN_TOPICS = (3, -188)
@@ -152,7 +151,7 @@ class BulkSource:
                 facility, words, level = c.c_char_p(), c.c_char_p(), c.c_int()
                 rd.rd_kafka_event_log(event, c.byref(facility), c.byref(words), c.byref(level))
                 said = (words.value or b"").decode(errors="replace")
-                log.log(_LEVELS[min(level.value, 7)], "%s", said)
+                LIBRARY_LOG.log(_LEVELS[min(level.value, 7)], "%s", said)
             rd.rd_kafka_event_destroy(event)
         return faults
 

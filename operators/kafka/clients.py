@@ -5,10 +5,15 @@ Each takes the stream's own Kafka settings, security above all, and leaves out w
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ..sources import KafkaSource
+LIBRARY_LOG = logging.getLogger("streamgauge.kafka.librdkafka")
+"""What librdkafka says of each connection it tries; silent unless its level is set."""
+
+if LIBRARY_LOG.level == logging.NOTSET:
+    LIBRARY_LOG.setLevel(logging.CRITICAL + 1)
 
 _READING = (
     "fetch.",
@@ -39,11 +44,6 @@ _SENDING = (
     "retry.",
     "transaction",
 )
-
-
-def source_config(source: KafkaSource) -> dict[str, Any]:
-    """A source's librdkafka settings, address included."""
-    return {"bootstrap.servers": source.bootstrap_servers, **source.config}
 
 
 def client_config(config: Mapping[str, Any]) -> dict[str, Any]:

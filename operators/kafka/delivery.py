@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from .clients import producer_config
+from .clients import LIBRARY_LOG, producer_config
 from .delta_log import LARGEST
 from .faults import LOST
 from .membership import Committed, Membership, MembershipLost
@@ -54,7 +54,8 @@ class AtLeastOnce:
         log: Sequence[int],
         stopping: Callable[[], bool],
     ) -> None:
-        self._producer = Producer(producer_config(config, LARGEST))
+        self._config = producer_config(config, LARGEST)
+        self._producer = Producer(self._config, logger=LIBRARY_LOG)
         self._membership = membership
         self._table_topic = table_topic
         self._log = list(log)
@@ -62,6 +63,16 @@ class AtLeastOnce:
 
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
         """See `Delivery`."""
+        try:
+            self._send(messages)
+            self._commit({p: replace(place, log=tuple(self._log)) for p, place in places.items()})
+        except BaseException:
+            # What still waits to be sent must not come after a successor has looked for it.
+            self.close()
+            self._producer = Producer(self._config, logger=LIBRARY_LOG)
+            raise
+
+    def _send(self, messages: Sequence[Outgoing]) -> None:
         missing = dict(enumerate(messages))
         waiting = Patience("send deltas", self._stopping)
         while missing:
@@ -69,18 +80,21 @@ class AtLeastOnce:
                 _produce(self._producer, message, self._noting(missing, at))
             while self._producer.flush(0.5):
                 waiting.still("not all are acknowledged")
+                self._membership.keep()
             if missing:
                 waiting.failed(KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT)))
         waiting.done()
+
+    def _commit(self, places: Mapping[int, Committed]) -> None:
         waiting = Patience("commit positions", self._stopping)
-        placed = {partition: replace(place, log=tuple(self._log)) for partition, place in places.items()}
         while True:
             try:
-                self._membership.commit(placed)
+                self._membership.commit(places)
                 waiting.done()
                 return
             except KafkaException as error:
                 waiting.failed(error)
+                self._membership.keep()
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -113,6 +127,9 @@ class ExactlyOnce:
             **producer_config(config, LARGEST),
             "transactional.id": f"streamgauge-{uuid.uuid4()}",
             "transaction.timeout.ms": _TRANSACTION_MS,
+            # With the default, a producer that lost all brokers forgets them, its group's coordinator among
+            # them, and then waits for that one in send_offsets_to_transaction for ever (librdkafka 2.16).
+            "metadata.recovery.strategy": "none",
         }
         self._membership = membership
         self._stopping = stopping
@@ -125,7 +142,7 @@ class ExactlyOnce:
         while True:
             try:
                 if self._producer is None:
-                    self._producer = Producer(self._config)
+                    self._producer = Producer(self._config, logger=LIBRARY_LOG)
                     self._producer.init_transactions(_ANSWER_SECONDS)
                 if not (unsettled and self._landed(places)):
                     self._transact(self._producer, messages, places)
@@ -137,9 +154,7 @@ class ExactlyOnce:
                 if error.args[0].code() in LOST:
                     raise MembershipLost(error.args[0].str()) from None
                 waiting.failed(error)
-            except BaseException:
-                self.close()
-                raise
+                self._membership.keep()
 
     def close(self) -> None:
         """Throw the producer away; a transaction it left open is aborted by the next, or by its time-out."""
@@ -150,6 +165,7 @@ class ExactlyOnce:
     def _transact(
         self, producer: Producer, messages: Sequence[Outgoing], places: Mapping[int, Committed]
     ) -> None:
+        producer.poll(0)  # serves what the library logged
         producer.begin_transaction()
         for message in messages:
             _produce(producer, message, None)

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ..delta import Delta
 from ..lateness import PartitionTime
-from .clients import member_config
+from .clients import LIBRARY_LOG, member_config
 from .delta_log import decode
 from .faults import passing
 from .membership import Committed
@@ -41,7 +41,8 @@ def read_tail(
 
     Raises `KafkaException` if the brokers don't answer, `DeltaError` for a damaged delta.
     """
-    consumer = Consumer({**member_config(config, "streamgauge.tail"), "enable.partition.eof": True})
+    settings = {**member_config(config, "streamgauge.tail"), "enable.partition.eof": True}
+    consumer = Consumer(settings, logger=LIBRARY_LOG)
     try:
         found: dict[int, list[Delta]] = {partition: [] for partition in starts}
         ends: dict[int, int] = {}

@@ -16,7 +16,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ..lateness import PartitionTime
-from .clients import member_config
+from .clients import LIBRARY_LOG, member_config
 from .faults import LOST, passing
 
 log = logging.getLogger("streamgauge.kafka")
@@ -74,8 +74,9 @@ class Membership:
         self._topic = topic
         self._fingerprint = fingerprint
         self._revoked, self._lost = revoked, lost
+        self._delivering = self._in_callback = self._taken = False
         self.assigned: set[int] = set()
-        self._consumer = Consumer(member_config(config, group_id))
+        self._consumer = Consumer(member_config(config, group_id), logger=LIBRARY_LOG)
         self._consumer.subscribe(
             [topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
@@ -89,6 +90,18 @@ class Membership:
         if not passing(error):
             raise KafkaException(error)
         log.debug("membership: %s", error.str())
+
+    def keep(self) -> None:
+        """As `poll`, while a delivery waits. Raises `MembershipLost` if partitions were taken meanwhile."""
+        if self._in_callback:
+            return
+        self._delivering, self._taken = True, False
+        try:
+            self.poll(0.0)
+        finally:
+            self._delivering = False
+        if self._taken:
+            raise MembershipLost("a rebalance took its partitions while a delivery waited")
 
     def committed(self, partitions: Iterable[int], seconds: float) -> dict[int, Committed | None]:
         """What the group has committed, None where nothing. Raises `KafkaException`."""
@@ -143,11 +156,19 @@ class Membership:
         self.assigned = {place.partition for place in partitions}
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._revoked([place.partition for place in partitions])
+        if self._delivering:
+            self._on_lost(consumer, partitions)
+            return
+        self._in_callback = True
+        try:
+            self._revoked([place.partition for place in partitions])
+        finally:
+            self._in_callback = False
         self.assigned -= {place.partition for place in partitions}
         consumer.unassign()
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._taken = True
         self.assigned -= {place.partition for place in partitions}
         self._lost([place.partition for place in partitions])
         consumer.unassign()

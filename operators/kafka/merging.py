@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from ..delta import DeltaError
 from ..merger import LogState, Merger
 from ..plan import Plan
-from .clients import member_config
+from .clients import LIBRARY_LOG, member_config
 from .delta_log import decode
 from .faults import LOST, passing
 from .patience import Patience, Stopped
@@ -30,6 +30,7 @@ log = logging.getLogger("streamgauge.kafka")
 _ANSWER_SECONDS = 10.0
 _COMMIT_SECONDS = 5.0
 _LAST_SECONDS = 5.0
+_PAUSE_SECONDS = 0.2
 _LARGEST_METADATA = 4_000
 """Brokers take 4,096 bytes of metadata with an offset unless told otherwise."""
 
@@ -48,12 +49,13 @@ class LogMerger:
         self._on_window = on_window
         self._stopping = stopping
         self._due = 0.0
+        self._uncommitted = False
         self._ended: list[LogState] = []
         self.mergers: dict[int, Merger] = {}
         self.progressed = wall.monotonic()
         # Held while deltas are taken in: whoever has it sees each window either open or closed.
         self.lock = threading.RLock()
-        self._consumer = Consumer(member_config(plan.config, plan.merger_group))
+        self._consumer = Consumer(member_config(plan.config, plan.merger_group), logger=LIBRARY_LOG)
         self._consumer.subscribe(
             [plan.table_topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -79,7 +81,11 @@ class LogMerger:
                         break
             if self.finished:
                 self._emit(True)
+            last = wall.monotonic() + _LAST_SECONDS
             self._commit()
+            while self._uncommitted and wall.monotonic() < last:
+                self._consumer.poll(_PAUSE_SECONDS)
+                self._commit()
         except Stopped as error:
             log.warning("stopped before the merger's place was committed: %s", error)
         finally:
@@ -157,16 +163,21 @@ class LogMerger:
                 )
                 offset, metadata = 0, ""
             places.append(TopicPartition(self._plan.table_topic, partition, offset, metadata))
-        waiting = Patience("commit the merger's place", self._stopping)
-        while places:
-            try:
-                self._consumer.commit(offsets=places, asynchronous=False)
-                break
-            except KafkaException as error:
-                if error.args[0].code() in LOST:
-                    return
-                waiting.failed(error)
-        waiting.done()
+        if not places:
+            return
+        try:
+            self._consumer.commit(offsets=places, asynchronous=False)
+            if self._uncommitted:
+                log.warning("managed to commit the merger's place; going on")
+            self._uncommitted = False
+        except KafkaException as error:
+            # No loop here: the consumer must be polled to find its way back into the group.
+            fault = error.args[0]
+            if not passing(fault):
+                raise
+            if not self._uncommitted and fault.code() not in LOST:
+                log.warning("the merger's place can't be committed now, later again: %s", fault.str())
+            self._uncommitted = True
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         waiting = Patience("learn where the merger was", self._stopping)

@@ -3,7 +3,6 @@
 # ruff: noqa: D102 - the methods are those of `Source`, which documents them
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from .clients import LIBRARY_LOG
 from .messages import Messages, from_objects
 from .source import Fault, Poll, ReadError, TopicPartition
 
@@ -25,7 +25,7 @@ class PlainSource:
     def __init__(self, config: Mapping[str, Any], headers: bool = False) -> None:
         self._headers = headers
         self._faults: list[Fault] = []
-        ours = {"logger": logging.getLogger("streamgauge.kafka"), "error_cb": self._remember}
+        ours = {"logger": LIBRARY_LOG, "error_cb": self._remember}
         try:
             self._consumer = Consumer({**ours, **config})
         except KafkaException as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from .clients import client_config
+from .clients import LIBRARY_LOG, client_config
 
 _SECONDS = 30.0
 
@@ -19,7 +20,7 @@ class TopicError(LookupError):
 
 def admin(config: Mapping[str, Any]) -> AdminClient:
     """A client for the functions here, from a stream's Kafka settings."""
-    return AdminClient(client_config(config))
+    return AdminClient(client_config(config), logger=LIBRARY_LOG)
 
 
 def partitions_of(client: AdminClient, topic: str, seconds: float = _SECONDS) -> int:
@@ -32,6 +33,8 @@ def partitions_of(client: AdminClient, topic: str, seconds: float = _SECONDS) ->
         if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
             raise TopicError(f"there is no topic {topic!r}; create it, or check its name and the address")
         raise TopicError(f"the topic {topic!r} can't be read: {found.error.str()}")
+    if not found.partitions:
+        raise TopicError(f"the topic {topic!r} has no partitions yet; try again")
     return len(found.partitions)
 
 
@@ -59,7 +62,15 @@ def ensure_topic(
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise TopicError(f"the topic {topic!r} can't be created: {error.args[0].str()}") from None
-    return partitions_of(client, topic)
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        # Brokers may not all know a new topic yet.
+        try:
+            return partitions_of(client, topic)
+        except TopicError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def remove(client: AdminClient, topics: Iterable[str], groups: Iterable[str]) -> None:

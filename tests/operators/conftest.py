@@ -1,0 +1,132 @@
+"""Posts on a real topic, and what one pass over them gives."""
+
+from __future__ import annotations
+
+import json as plain_json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from streamgauge.operators.accounting import Account
+from streamgauge.operators.aggregates import count, distinct, top_k
+from streamgauge.operators.lateness import PartitionTime
+from streamgauge.operators.merge import merge
+from streamgauge.operators.query import query
+from streamgauge.operators.sketching import Sketcher
+from streamgauge.operators.stream import Stream
+
+START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
+MALFORMED = b'{"user": 1, "at'
+
+
+@dataclass
+class Posts:
+    """A topic of posts, one every 10 ms of event time; one in 500 malformed, one in 50 delayed for long."""
+
+    kafka: Any
+    topic: str
+    partitions: int
+    config: dict[str, Any] = field(default_factory=dict)
+    sent: list[list[bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sent = [[] for _ in range(self.partitions)]
+        self.kafka.create_topic(self.topic, partitions=self.partitions)
+
+    def send(self, n: int, transaction: bool = False) -> None:
+        """Append the next `n` posts."""
+        from confluent_kafka import Producer
+
+        config = {
+            "bootstrap.servers": self.kafka.bootstrap_servers,
+            "linger.ms": 5,
+            "enable.idempotence": True,  # retries keep their order
+        }
+        if transaction:
+            config["transactional.id"] = f"posts-{uuid.uuid4()}"
+        producer = Producer(config)
+        if transaction:
+            producer.init_transactions(30)
+            producer.begin_transaction()
+        base = sum(map(len, self.sent))
+        random = np.random.default_rng(base)
+        users = random.integers(0, 400, n).tolist()
+        lags = (random.exponential(300_000, n) + 15e6 * (random.random(n) < 0.02)).astype(int).tolist()
+        for number in range(base, base + n):
+            user = users[number - base]
+            at = START_US + number * 10_000 - lags[number - base]
+            post = {"user": user, "at": at, "tags": [f"t{user % 7}", f"t{number % 3}"]}
+            value = MALFORMED if number % 500 == 499 else plain_json.dumps(post).encode()
+            partition = number % self.partitions
+            self.sent[partition].append(value)
+            producer.produce(self.topic, value, partition=partition)
+            producer.poll(0)
+        if transaction:
+            producer.commit_transaction(30)
+        assert producer.flush(30) == 0
+
+    @property
+    def stream(self) -> Stream:
+        """What is asked of them."""
+        from streamgauge.operators.kafka.json import json
+
+        source = Stream.from_kafka(
+            self.topic,
+            value=json({"user": pl.Int64, "at": pl.Int64, "tags": pl.List(pl.String)}),
+            time=pl.from_epoch("at", time_unit="us"),
+            bootstrap_servers=self.kafka.bootstrap_servers,
+            config={"session.timeout.ms": 6_000, **self.config},
+        )
+        return (
+            source.filter(pl.col("user") != 13)
+            .tumbling("10s", delay="2s")
+            .agg(posts=count(), users=distinct("user"), tags=top_k("tags", k=3))
+        )
+
+    def one_pass(self, stream: Stream | None = None) -> tuple[pa.Table, Account]:
+        """The table and the account of everything sent, sketched in one go a partition."""
+        stream = stream or self.stream
+        tables, account = [], Account()
+        for values in self.sent:
+            good = [plain_json.loads(value) for value in values if value != MALFORMED]
+            sketcher = Sketcher(stream)
+            frame = pl.DataFrame(good, schema=stream.source.schema)
+            account += sketcher.add(frame, PartitionTime())
+            dead = len(values) - len(good)
+            account += Account(read=dead, dead_lettered=dead)
+            tables.append(sketcher.take())
+        return merge(tables), account
+
+
+@pytest.fixture
+def posts(kafka: Any) -> Callable[..., Posts]:
+    """Makes topics of posts: ``posts(partitions=3)``."""
+
+    def make(partitions: int = 3, broker: Any = None, **config: Any) -> Posts:
+        return Posts(broker or kafka, f"posts-{uuid.uuid4().hex[:8]}", partitions, config)
+
+    return make
+
+
+def answers(table: pa.Table) -> list[dict[str, Any]]:
+    """A table's answers as plain values."""
+    return query(table).to_dicts()
+
+
+@pytest.fixture
+def same() -> Callable[[pa.Table, pa.Table], None]:
+    """Asserts that two tables hold the same sketches."""
+
+    def check(found: pa.Table, wanted: pa.Table) -> None:
+        assert found.column("window_start").to_pylist() == wanted.column("window_start").to_pylist()
+        assert found.column("posts").to_pylist() == wanted.column("posts").to_pylist()
+        assert answers(merge(found)) == answers(merge(wanted))
+
+    return check
