@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,12 @@ from .exact import Exact, ExactWindow
 from .view import accounting, between
 
 _NONE = ExactWindow()
+_STYLE: dict[str, Any] = {
+    "title_justify": "left",
+    "title_style": "bold",
+    "header_style": "bold",
+    "box": box.SIMPLE_HEAD,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +187,7 @@ class Summary:
             )
 
     def _windows(self) -> Table:
-        table = Table(
-            title="\nwindow by window", title_justify="left", header_style="bold", title_style="bold"
-        )
+        table = Table(title="\nwindow by window", **_STYLE)
         table.add_column("window (UTC)", no_wrap=True)
         for name in ("posts", "authors", "exactly"):
             table.add_column(name, justify="right", no_wrap=True)
@@ -197,14 +202,14 @@ class Summary:
                 f"{window.authors.estimate:,.0f}",
                 f"{len(one.exact.authors):,}",
                 Text.assemble(between(window.authors), " ", _mark(one.authors_inside)),
-                Text.assemble(f"{sum(tags)} of {len(tags)} ", _mark(all(tags) and one.none_missed)),
+                Text.assemble(f"{sum(tags)}/{len(tags)} ", _mark(all(tags) and one.none_missed)),
             )
         return table
 
     def _tags(self, one: Checked) -> Table:
         window = one.window
         title = f"\ntop hashtags of {window.start:%H:%M:%S} – {window.end:%H:%M:%S}"
-        table = Table(title=title, title_justify="left", header_style="bold", title_style="bold")
+        table = Table(title=title, **_STYLE)
         table.add_column("", justify="right", style="dim")
         table.add_column("tag", no_wrap=True, overflow="ellipsis", max_width=30)
         table.add_column("posts", justify="right")

@@ -198,6 +198,15 @@ def test_the_view_fits_the_terminal_and_shows_everything(width: int, height: int
         assert "first post" in text
 
 
+def test_the_summary_of_a_large_run_is_not_cut_off_at_80_columns() -> None:
+    made = snapshot(3)
+    summary = Summary.of("Spark", made.account, 30.0, made.windows, Exact(STREAM))
+    lines = shown(summary, 80, 60).splitlines()
+    assert all(len(each) <= 80 for each in lines)
+    (row,) = (each for each in lines if each.strip().startswith("12:00:10"))
+    assert "1,234,567 ✗" in row and "640,000–670,000 ✗" in row and "0/10 ✗" in row
+
+
 def test_a_bar_is_solid_to_the_lower_bound_and_shaded_to_the_upper() -> None:
     assert bar(Tag(60, 50, 100, "a"), 100, 20).plain == "█" * 10 + "░" * 10
     assert bar(Tag(50, 50, 50, "a"), 100, 20).plain == "█" * 10
@@ -208,4 +217,4 @@ def test_the_summary_reads_well_at_80_columns(generated: list[bytes]) -> None:
     table, account = sketched(generated)
     text = shown(Summary.of("Spark", account, 2.0, windows(table), counted(generated)), 80, 60)
     assert all(len(each) <= 80 for each in text.splitlines())
-    assert "answers hold" in text and "10 of 10 ✓" in text and "✗" not in text
+    assert "answers hold" in text and "10/10 ✓" in text and "✗" not in text
