@@ -107,7 +107,7 @@ def test_a_wrong_type_is_refused_where_it_is_written(wrong, message: str) -> Non
 
 
 def test_an_unknown_aggregate_is_answered_with_those_there_are() -> None:
-    with pytest.raises(KeyError, match="there are distinct, .*quantiles, .*variance"):
+    with pytest.raises(KeyError, match=r"there are distinct, .*quantiles, .*variance"):
         aggregate("median", "x")
 
 
