@@ -50,6 +50,21 @@ def _key(rows: np.ndarray) -> dict[str, Any]:
     return {"key": rows % 13}
 
 
+def _bytes(sketch: Any) -> Any:
+    return sketch.to_bytes()
+
+
+def _coupons_or_registers(sketch: Any) -> Any:
+    """What HLL knows of its values. As in DataSketches, its bytes also tell of their order.
+
+    Coupons lie in the order they came, and the HIP estimator sums up in the order of registers' changes.
+    """
+    image = sketch.to_bytes()
+    if len(image) > 1 << sketch.lg_k:
+        return sketch.lg_k, image[40:]
+    return sketch.lg_k, sorted(np.frombuffer(image[8:], np.uint32))
+
+
 @dataclass(frozen=True)
 class Family:
     """One line of the table.
@@ -60,7 +75,7 @@ class Family:
     at `confidence`; `loose` is the share of the bound that errors reach at least now and then.
 
     `cut`, `parts`: whether any cut into batches, and merged parts, equal the whole to the byte, and where not
-    whether they keep its promise. `order`: whether merging in any order is equal to the byte.
+    whether they keep its promise. `order`: whether merging in any order gives the same `view`, the bytes.
     """
 
     name: str
@@ -78,6 +93,7 @@ class Family:
     cut: bool = True
     parts: bool = False
     order: bool = True
+    view: Callable[[Any], Any] = _bytes
 
     def __str__(self) -> str:
         return self.name
@@ -121,6 +137,7 @@ FAMILIES = [
         others=({"lg_k": 12}, {"lg_k": 7}),
         confidence=0.954,
         loose=0.5,
+        view=_coupons_or_registers,
     ),
     Family(
         "KLL",

