@@ -52,7 +52,10 @@ class Form:
         """The aggregates in SQL that merge them, by the name of what comes out."""
         kind = str(self.asked.params.get("kind", ""))
         function = self.asked.family.spark_merge.format(kind=_SPARK_KIND.get(kind, kind))
-        more = ", true" if function == "hll_union_agg" else ""
+        # Spark unites by its own default size, or fails on sketches of different ones, unless it is told.
+        more = {"hll_union_agg": ", true", "theta_union_agg": f", {self.asked.params.get('lg_k')}"}.get(
+            function, ""
+        )
         return {self.name: f"{function}({self.quoted}{more})"}
 
     def final(self) -> Column:

@@ -104,12 +104,16 @@ def write(
     elif every is not None:
         writer = writer.trigger(processingTime=every)
 
+    known: dict[str, str] = {}
+
     def hand_on(frame: DataFrame, number: int) -> None:
         found = as_table(frame)
-        if found.num_rows:
-            batch = Batch(_query_id(frame.sparkSession, str(checkpoint)), number)
-            for sink in sinks:
-                sink(found, batch)
+        if not found.num_rows:
+            return
+        if not known:
+            known["id"] = _query_id(frame.sparkSession, str(checkpoint))
+        for sink in sinks:
+            sink(found, Batch(known["id"], number))
 
     return writer.foreachBatch(hand_on).start()
 

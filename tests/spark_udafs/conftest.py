@@ -32,6 +32,7 @@ COLUMNS = {
 ASKED = {
     "rows": ask.count(),
     "users": ask.distinct("user"),
+    "user_set": ask.aggregate("distinct_set", "user", lg_k=10),
     "prices": ask.quantiles("price"),
     "items_spread": ask.quantiles("item"),
     "tags": ask.top_k("tags"),

@@ -1,0 +1,133 @@
+"""Sketches by name in SQL and in ``groupBy().agg()``, and Spark's own functions that PySpark leaves out.
+
+    register(spark)
+    spark.sql("SELECT lang, answer_distinct(sketch_distinct(user)) FROM posts GROUP BY lang")
+
+`sketch_NAME(column)` is an aggregate for each sketch of the registry: it sees all rows of a group in one
+place, so for large groups `frames.sketch` is the faster way. `merge_NAME(sketch)` merges those that Spark has
+no function for; the others merge by Spark's own (``hll_union_agg``, ``theta_union_agg``,
+``kll_merge_agg_double`` …). `answer_NAME(sketch)` gives the answer with its bounds as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType
+
+from ..operators.aggregates import aggregate
+from ..sketches.registry import FAMILIES, family
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SKETCHES = tuple(name for name, line in FAMILIES.items() if not line.exact)
+"""The names of the registry's families that are sketches."""
+
+_KINDS = {"quantiles": {"": "double", "_long": "long"}, "top_k": {"": "string", "_long": "long"}}
+"""Families whose bytes don't say what they hold: one function for each kind."""
+
+ColumnOrName = Column | str
+
+
+def approx_top_k(column: ColumnOrName, k: int = 5, max_items_tracked: int = 10_000) -> Column:
+    """The `k` most frequent items of a group, as Spark's SQL function of this name."""
+    return F.call_function("approx_top_k", _column(column), F.lit(k), F.lit(max_items_tracked))
+
+
+def approx_top_k_accumulate(column: ColumnOrName, max_items_tracked: int = 10_000) -> Column:
+    """A group's frequent items as a struct that merges, as Spark's SQL function of this name."""
+    return F.call_function("approx_top_k_accumulate", _column(column), F.lit(max_items_tracked))
+
+
+def approx_top_k_combine(state: ColumnOrName, max_items_tracked: int | None = None) -> Column:
+    """A group's structs of frequent items merged, as Spark's SQL function of this name."""
+    more = [] if max_items_tracked is None else [F.lit(max_items_tracked)]
+    return F.call_function("approx_top_k_combine", _column(state), *more)
+
+
+def approx_top_k_estimate(state: ColumnOrName, k: int = 5) -> Column:
+    """The `k` most frequent items in a struct of them, as Spark's SQL function of this name."""
+    return F.call_function("approx_top_k_estimate", _column(state), F.lit(k))
+
+
+def register(spark: SparkSession) -> list[str]:
+    """Give a session all functions of this module by name; returns the names."""
+    # Spark tells aggregates from others by their hints, one value or an array for an array, which its own
+    # stubs don't know.
+    arrow_udf: Any = F.arrow_udf
+    found: dict[str, Any] = {}
+    for name in SKETCHES:
+        found[f"sketch_{name}"] = arrow_udf(_sketching(name), BinaryType())
+        if not FAMILIES[name].spark_merge:
+            found[f"merge_{name}"] = arrow_udf(_merging(name), BinaryType())
+        for suffix, kind in _KINDS.get(name, {"": ""}).items():
+            found[f"answer_{name}{suffix}"] = arrow_udf(_answering(name, kind), StringType())
+    found["frequency_of"] = arrow_udf(_frequency_of, LongType())
+    found["might_contain"] = arrow_udf(_might_contain, BooleanType())
+    for name, function in found.items():
+        spark.udf.register(name, function)
+    return list(found)
+
+
+def _column(column: ColumnOrName) -> Column:
+    return F.col(column) if isinstance(column, str) else column
+
+
+def _sketching(name: str) -> Callable[[pa.Array], bytes]:
+    def sketch(column: pa.Array) -> bytes:
+        groups = aggregate(name, "column").typed(column.type).groups(1)
+        groups.update([0] * len(column), column)  # type: ignore[arg-type]
+        return groups.to_arrow()[0].as_py()
+
+    return sketch
+
+
+def _merging(name: str) -> Callable[[pa.Array], bytes | None]:
+    def merge(column: pa.Array) -> bytes | None:
+        images = [image for image in column.to_pylist() if image is not None]
+        if not images:
+            return None
+        read = family(name).sketch_class().from_bytes
+        merged = read(images[0])
+        for image in images[1:]:
+            merged.merge(read(image))
+        return merged.to_bytes()
+
+    return merge
+
+
+def _answering(name: str, kind: str) -> Callable[[pa.Array], pa.Array]:
+    def answer(column: pa.Array) -> pa.Array:
+        sketch: Any = family(name).sketch_class()
+        more = {"kind": kind} if kind else {}
+        return pa.array(
+            [
+                None if image is None else json.dumps(sketch.from_bytes(image, **more).answer())
+                for image in column.to_pylist()
+            ],
+            pa.string(),
+        )
+
+    return answer
+
+
+def _frequency_of(column: pa.Array, item: pa.Array) -> pa.Array:
+    """The count-min estimate of an item: never too small, with its confidence not much too large."""
+    read: Any = family("frequency").sketch_class().from_bytes
+    pairs = zip(column.to_pylist(), item.to_pylist())
+    return pa.array(
+        [None if c is None or i is None else int(read(c).estimate(i)) for c, i in pairs], pa.int64()
+    )
+
+
+def _might_contain(column: pa.Array, item: pa.Array) -> pa.Array:
+    """Whether a Bloom filter may hold an item: no false denials."""
+    read: Any = family("membership").sketch_class().from_bytes
+    pairs = zip(column.to_pylist(), item.to_pylist())
+    return pa.array([None if c is None or i is None else i in read(c) for c, i in pairs], pa.bool_())
