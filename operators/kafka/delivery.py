@@ -17,7 +17,7 @@ from .clients import LIBRARY_LOG, producer_config
 from .delta_log import LARGEST
 from .faults import LOST
 from .membership import Committed, Membership, MembershipLost
-from .outgoing import ANY_PARTITION, Outgoing
+from .outgoing import Outgoing
 from .patience import Patience
 
 _ANSWER_SECONDS = 10.0
@@ -196,16 +196,15 @@ class ExactlyOnce:
 
 
 def _produce(producer: Producer, message: Outgoing, delivered: Callable[..., None] | None) -> None:
-    chosen = {} if message.partition == ANY_PARTITION else {"partition": message.partition}
     while True:
         try:
             producer.produce(
                 message.topic,
                 message.value,
                 message.key,
+                partition=message.partition,
                 headers=list(message.headers),
                 on_delivery=delivered,
-                **chosen,
             )
             return
         except BufferError:

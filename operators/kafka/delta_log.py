@@ -18,8 +18,9 @@ text:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -77,9 +78,9 @@ def encode(delta: Delta, topic: str, partitions: int) -> list[Outgoing]:
     return found
 
 
-def decode(value: bytes | None, headers: Sequence[tuple[str, bytes]] | None) -> Delta:
-    """The delta of a message. Raises `DeltaError` if it is none."""
-    told = dict(headers or [])
+def decode(value: bytes | None, headers: Any) -> Delta:
+    """The delta of a message: its value, its headers as (name, bytes). Raises `DeltaError` if it is none."""
+    told: dict[str, bytes] = dict(headers or [])
     try:
         numbers = {name: int(told[name]) for name in _NUMBERS}
         messages: Mapping[str, int] = json.loads(told["messages"])

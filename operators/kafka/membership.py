@@ -84,9 +84,9 @@ class Membership:
     def poll(self, seconds: float = 0.0) -> None:
         """Keep the membership alive and take part in rebalances."""
         message = self._consumer.poll(seconds)
-        if message is None or message.error() is None:
+        error = None if message is None else message.error()
+        if error is None:
             return
-        error = message.error()
         if not passing(error):
             raise KafkaException(error)
         log.debug("membership: %s", error.str())

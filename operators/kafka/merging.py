@@ -29,7 +29,7 @@ log = logging.getLogger("streamgauge.kafka")
 
 _ANSWER_SECONDS = 10.0
 _COMMIT_SECONDS = 5.0
-_LAST_SECONDS = 5.0
+_LAST_SECONDS = 3.0
 _PAUSE_SECONDS = 0.2
 _LARGEST_METADATA = 4_000
 """Brokers take 4,096 bytes of metadata with an offset unless told otherwise."""
@@ -50,6 +50,7 @@ class LogMerger:
         self._stopping = stopping
         self._due = 0.0
         self._uncommitted = False
+        self._committed: dict[int, tuple[int, str | None]] = {}
         self._ended: list[LogState] = []
         self.mergers: dict[int, Merger] = {}
         self.progressed = wall.monotonic()
@@ -163,10 +164,12 @@ class LogMerger:
                 )
                 offset, metadata = 0, ""
             places.append(TopicPartition(self._plan.table_topic, partition, offset, metadata))
-        if not places:
+        now = {place.partition: (place.offset, place.metadata) for place in places}
+        if now == self._committed:
             return
         try:
             self._consumer.commit(offsets=places, asynchronous=False)
+            self._committed = now
             if self._uncommitted:
                 log.warning("managed to commit the merger's place; going on")
             self._uncommitted = False
@@ -203,6 +206,7 @@ class LogMerger:
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         for place in partitions:
             self.mergers.pop(place.partition, None)
+        self._committed = {}
         consumer.unassign()
 
 
