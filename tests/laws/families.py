@@ -27,6 +27,7 @@ from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
 from streamgauge.sketches.hll import HLL, HLLGroups
 from streamgauge.sketches.kll import KLL, KLLGroups
+from streamgauge.sketches.theta import Theta, ThetaGroups
 
 from . import promises
 
@@ -138,6 +139,18 @@ FAMILIES = [
         confidence=0.954,
         loose=0.5,
         view=_coupons_or_registers,
+    ),
+    Family(
+        "Theta",
+        Theta,
+        ThetaGroups,
+        {},
+        KINDS,
+        promises.distinct,
+        typed={kind: {"lg_k": 9} for kind in KINDS},
+        confidence=0.954,
+        loose=0.5,
+        parts=True,
     ),
     Family(
         "KLL",

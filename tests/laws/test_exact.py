@@ -1,0 +1,133 @@
+"""Exact aggregates under the laws: any cut, order of merging and layout of a column, the naive answer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamgauge.sketches.registry import FAMILIES, Family
+
+from .families import FAMILIES as UNDER_LAW
+from .streams import STREAMS, columns, values_of
+
+ADDED = ("sum", "mean", "variance")
+EXACT = [family for family in FAMILIES.values() if family.exact]
+CASES = [
+    pytest.param(family, column, id=f"{family.name}-{kind}-{name}")
+    for family in EXACT
+    for name, kind, column in columns("long", "double", "string", "unsigned")
+    if not (kind in ("string", "unsigned") and family.name in ADDED)
+    and not (name == "int64 limits" and family.name == "sum")
+]
+
+
+def leaf(column: Any) -> pa.DataType:
+    kind = column.type
+    while hasattr(kind, "value_type"):
+        kind = kind.value_type
+    return kind
+
+
+def fed(family: Family, column: Any, numbers: np.ndarray, n: int, start: int = 0) -> Any:
+    """Groups that saw those rows, the first being number `start` of the stream."""
+    groups = family.groups_class()(n, **{**family.params, **family.of_column(leaf(column))})
+    inputs = {name: (start + np.arange(len(column))) * 7 % 1009 for name in family.inputs}
+    groups.update(numbers, column, **inputs)
+    return groups
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Equal, but for the last digits of floating sums, whose order is the cut's."""
+    if isinstance(one, dict):
+        if "m2" in one and one["n"]:
+            near = 1e-9 * math.sqrt(one["m2"] / one["n"])
+            one = {**one, "mean": other["mean"] if abs(one["mean"] - other["mean"]) <= near else one["mean"]}
+        return all(alike(one[name], other[name]) for name in one)
+    if isinstance(one, float) and isinstance(other, float):
+        both = math.isnan(one) and math.isnan(other)
+        return both or one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(one == other)
+
+
+def all_alike(one: Any, other: Any) -> bool:
+    return all(map(alike, one.to_arrow().to_pylist(), other.to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize(("family", "column"), CASES)
+def test_parts_in_any_order_equal_the_whole(family: Family, column: Any) -> None:
+    numbers = np.arange(len(column)) % 3
+    whole = fed(family, column, numbers, 3)
+    cuts = [0, 1, 700, 701, len(column)] if len(column) else [0, 0, 0, 0, 0]
+    parts = [
+        fed(family, column.slice(a, b - a), numbers[a:b], 3, a).to_arrow()
+        for a, b in itertools.pairwise(cuts)
+    ]
+    for order in itertools.permutations(parts):
+        merged = fed(family, column.slice(0, 0), numbers[:0], 3)
+        for part in order:
+            merged.merge(np.arange(3), part)
+        # Sums that overflow on the way are infinite or no number, as their order has it.
+        if all(map(math.isfinite, leaves(whole))):
+            assert all_alike(merged, whole)
+
+
+def leaves(groups: Any) -> list[float]:
+    """All floats there are in the groups' column."""
+    found = []
+    for value in groups.to_arrow().to_pylist():
+        for inner in value.values() if isinstance(value, dict) else [value]:
+            found.append(inner if isinstance(inner, float) else 0.0)
+    return found
+
+
+@pytest.mark.parametrize(("family", "column"), CASES)
+def test_only_the_values_count_not_how_a_column_is_laid_out(family: Family, column: Any) -> None:
+    numbers = np.arange(len(column)) % 3
+    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(flat.type):
+        flat = flat.dictionary_decode()
+    plain = pa.array(flat.to_pylist(), pa.string() if pa.types.is_string_view(flat.type) else flat.type)
+    assert all_alike(fed(family, plain, numbers, 3), fed(family, column, numbers, 3))
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_what_does_not_fit_is_said(name: str) -> None:
+    above = STREAMS["unsigned above 2^63"]["unsigned"]
+    with pytest.raises(OverflowError, match="cast the column to double"):
+        fed(FAMILIES[name], above, np.zeros(len(above), int), 1)
+    limits = STREAMS["int64 limits"]["long"]
+    groups = fed(FAMILIES[name], limits, np.arange(len(limits)) % 3, 3)
+    if name == "sum":
+        with pytest.raises(OverflowError, match="beyond int64"):
+            groups.to_arrow()
+
+
+NAIVE = {
+    "count": len,
+    "sum": lambda values: math.fsum(values) if isinstance(values[0], float) else sum(values),
+    "mean": lambda values: math.fsum(values) / len(values),
+    "min": min,
+    "max": max,
+}
+
+
+@pytest.mark.parametrize("name", NAIVE)
+@pytest.mark.parametrize("kind", ["long", "double"])
+def test_the_naive_answer(name: str, kind: str) -> None:
+    for stream, _, column in columns(kind):
+        values = values_of(column)
+        if not values or stream in ("alternating extremes", "int64 limits", "NaN", "infinities"):
+            continue
+        groups = fed(FAMILIES[name], column, np.zeros(len(column), int), 1)
+        assert alike(groups[0], NAIVE[name](values)), stream
+
+
+def test_every_sketch_of_the_registry_is_under_the_laws() -> None:
+    known = {family.single for family in UNDER_LAW}
+    missing = [line.name for line in FAMILIES.values() if not line.exact and line.sketch_class() not in known]
+    assert missing == []
