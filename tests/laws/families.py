@@ -27,6 +27,7 @@ from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
 from streamgauge.sketches.hll import HLL, HLLGroups
 from streamgauge.sketches.kll import KLL, KLLGroups
+from streamgauge.sketches.sliding_hll import SlidingHLL, SlidingHLLGroups
 from streamgauge.sketches.theta import Theta, ThetaGroups
 
 from . import promises
@@ -148,6 +149,18 @@ FAMILIES = [
         KINDS,
         promises.distinct,
         typed={kind: {"lg_k": 9} for kind in KINDS},
+        confidence=0.954,
+        loose=0.5,
+        parts=True,
+    ),
+    Family(
+        "SlidingHLL",
+        SlidingHLL,
+        SlidingHLLGroups,
+        {"lg_k": 9, "window": 2000.0},
+        KINDS,
+        promises.distinct,
+        inputs=_time,
         confidence=0.954,
         loose=0.5,
         parts=True,
