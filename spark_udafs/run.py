@@ -132,8 +132,10 @@ def account_of(query: Any) -> Account:
     """
     progressed = query.recentProgress
     for progress in reversed(progressed):
-        found = progress["observedMetrics"].get(OBSERVED)
-        if found is not None and found["read"] is not None:
+        observed = progress["observedMetrics"].get(OBSERVED)
+        # A batch in which the source had no part observes nulls; Spark Connect leaves those out.
+        found = {} if observed is None else observed.asDict()
+        if found.get("read") is not None:
             return Account(**{name: found[name] for name in ACCOUNT})
     for progress in reversed(progressed):
         for source in progress["sources"]:

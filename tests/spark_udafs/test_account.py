@@ -1,0 +1,38 @@
+"""The account of a query, as its progress tells it."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from pyspark.sql import Row
+
+from streamgauge.operators.accounting import Account
+from streamgauge.spark_udafs.kafka_offsets import Known, Offsets
+from streamgauge.spark_udafs.run import account_of
+
+NAMES = ("read", "counted", "filtered", "late", "dead_lettered")
+END = Offsets("q", {("t", 0): 9}, {("t", 0): 5}, {("t", 0): Known(5, account=Account(5, 4, 1))}).to_json()
+
+
+def query(*observed: Row | None) -> Any:
+    """A query whose micro-batches observed that."""
+    source = {"endOffset": json.dumps(END), "description": "streamgauge-kafka"}
+    progress = [
+        {"observedMetrics": {"streamgauge": row} if row else {}, "sources": [source]} for row in observed
+    ]
+    return SimpleNamespace(recentProgress=progress)
+
+
+def test_the_last_batch_that_observed_anything_tells_it() -> None:
+    first, last = Row(*NAMES)(2, 2, 0, 0, 0), Row(*NAMES)(9, 6, 1, 1, 1)
+    nothing = Row(*NAMES)(*[None] * 5)
+    assert account_of(query(first, last, nothing)) == Account(9, 6, 1, 1, 1)
+    # As Spark Connect tells of nulls: not at all.
+    assert account_of(query(first, last, Row(x=1))) == Account(9, 6, 1, 1, 1)
+
+
+def test_a_query_started_again_knows_what_was_settled() -> None:
+    assert account_of(query(None)) == Account(5, 4, 1)
+    assert account_of(query()) == Account()
