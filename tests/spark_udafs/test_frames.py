@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,9 +82,10 @@ def test_a_streaming_frame_closes_its_windows_by_its_watermark(
     folder = tmp_path / "rows"
     folder.mkdir()
     for number in range(3):
-        frame[number * 600 : (number + 1) * 600].select("at", "user").write_parquet(
-            folder / f"{number}.parquet"
-        )
+        file = folder / f"{number}.parquet"
+        frame[number * 600 : (number + 1) * 600].select("at", "user").write_parquet(file)
+        # Spark takes the oldest first; files of one millisecond would come in any order.
+        os.utime(file, (1_700_000_000 + number,) * 2)
     files = spark.readStream.schema("at timestamp_ntz, user string").option("maxFilesPerTrigger", 1)
     stream = files.parquet(str(folder)).selectExpr("cast(at as timestamp) as at", "user")
     asked = sketch(stream).withWatermark("at", "5 seconds").groupBy(window("at", "1 minute"))
