@@ -36,7 +36,8 @@ class JumpingGroups(BottomKGroups):
         if groups is None:
             pool.reserve(np.array([len(items)]))
             # Only while a sample fills are bits of items looked at.
-            columns = kernel_columns(items.slice(0, int(pool.heaps["k"][0] - pool.heaps["size"][0])))
+            room = int(pool.heaps["k"][0] - pool.heaps["size"][0])
+            columns = kernel_columns(items.slice(0, self._rows_to_fill(room, prepared)))
         else:
             pool.reserve(np.bincount(groups, minlength=len(self)))
             columns = kernel_columns(items)
@@ -47,6 +48,10 @@ class JumpingGroups(BottomKGroups):
     @abstractmethod
     def _prepare(self, rows: Rows, **inputs: Any) -> Any:
         """A family's further row-wise inputs, checked and brought to one an item."""
+
+    def _rows_to_fill(self, room: int, prepared: Any) -> int:
+        """How many rows it takes, at most, until `room` items have entered a sample that isn't full."""
+        return room
 
     @abstractmethod
     def _enter(self, groups: np.ndarray | None, columns: Columns, prepared: Any, taken: np.ndarray) -> int:

@@ -54,6 +54,12 @@ class WeightedReservoirGroups(JumpingGroups):
             raise TypeError(f"{self._format.name}: expected update(…, weight=…), one weight a row")
         return as_weights(inputs["weight"], rows, self._format.name)
 
+    def _rows_to_fill(self, room: int, prepared: np.ndarray) -> int:
+        rows = room
+        while rows < len(prepared) and np.count_nonzero(prepared[:rows]) < room:
+            rows *= 2
+        return rows
+
     def _enter(self, groups: np.ndarray | None, columns: Columns, prepared: Any, taken: np.ndarray) -> int:
         pool, rest = self._pool, (prepared, *columns, len(self._pool.items), taken)
         if groups is None:

@@ -85,6 +85,18 @@ def test_any_cut_into_batches_takes_the_same_rows(spread: float) -> None:
     assert many[0] == whole
 
 
+def test_rows_of_no_weight_take_up_no_room_while_a_sample_fills() -> None:
+    rows = np.arange(1000, dtype=np.int32)
+    weights = np.where(rows % 100 == 99, 1.0, 0.0)
+    sample = WeightedReservoir(8, seed=1).update(rows, weights)
+    assert len(sample) == 8 and all(row % 100 == 99 for row in sample.values().to_pylist())
+    # The same run from a fresh copy of the memory: nothing beyond the rows at hand was looked at.
+    alone = WeightedReservoir(8, seed=1)
+    for row in rows:
+        alone.update([int(row)], [float(weights[row])])
+    assert alone == sample
+
+
 def test_the_heaviest_are_taken_first_and_weights_may_be_enormous() -> None:
     weights = np.concatenate([np.full(5000, 1e-280), np.full(3, 1e280)])
     sample = WeightedReservoir(5, seed=2).update(range(5003), weights)
