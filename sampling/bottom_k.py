@@ -94,6 +94,9 @@ class BottomKGroups(Groups):
             self._merge(numbers, self._format.read(values.offsets.astype(np.int64), values.data))
 
     def _merge(self, groups: np.ndarray, parts: Parts) -> None:
+        rows = parts.samples["seen"].sum(dtype=np.float64) + self._pool.heaps["seen"].max(initial=0)
+        if rows >= 2.0**63:
+            raise SketchError(f"{self._format.name}: {rows:.3g} rows are more than can be counted")
         self._pool.merge(groups, parts, self._format.name)
 
     def to_arrow(self) -> pa.Array:

@@ -68,6 +68,8 @@ def is_list(given: pa.DataType) -> bool:
 def kept_type(given: pa.DataType) -> pa.DataType:
     """The type items of a type are kept as: the widest of its sort, without dictionaries and views.
 
+    Raises `SketchError` for records with two fields of one name.
+
     >>> kept_type(pa.int8()), kept_type(pa.float32()), kept_type(pa.large_string())
     (DataType(int64), DataType(double), DataType(string))
     """
@@ -83,6 +85,9 @@ def kept_type(given: pa.DataType) -> pa.DataType:
     if types.is_large_binary(given) or types.is_binary_view(given) or types.is_fixed_size_binary(given):
         return pa.binary()
     if types.is_struct(given):
+        names = [field.name for field in given]
+        if len(set(names)) < len(names):
+            raise SketchError(f"records need fields of different names, got {', '.join(names)}")
         return pa.struct([pa.field(f.name, kept_type(f.type)) for f in given])
     if is_list(given):
         return pa.list_(kept_type(given.value_type))

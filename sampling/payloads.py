@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..sketches.columns import as_values
+from .items import kept_type
 
 NONE, IPC = 0, 5
 _PLAIN = {1: pa.int64(), 2: pa.float64(), 3: pa.string(), 4: pa.binary()}
@@ -91,6 +92,7 @@ def _streams(data: bytes, sizes: np.ndarray, lengths: np.ndarray) -> pa.Array:
             table.validate(full=True)
             if table.num_columns != 1 or table.num_rows != size:
                 raise ValueError(f"expected one column of {size} items, got {table.shape}")
+            kept_type(table.schema.types[0])  # reads the names of fields, which `validate` doesn't look at
             chunks.append(table.column(0).combine_chunks())
         at += length
     if any(chunk.type != chunks[0].type for chunk in chunks):

@@ -36,8 +36,8 @@ def survives(family: Family, kind: str, image: bytes) -> bool:
     try:
         family.feed(sketch, fresh(kind, 1, 30))
         again.merge(sketch)
-    except SketchError:
-        pass  # of another type or parameter than this column's, and says so
+    except (SketchError, OverflowError):
+        pass  # of another type or parameter than this column's, or too full for more, and says so
     again.to_bytes()
     return True
 
