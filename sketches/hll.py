@@ -243,7 +243,7 @@ class HLL(Sketch):
         lg_k = data[3] if len(data) > 3 else 0
         sketch = cls(lg_k if 4 <= lg_k <= 21 else 4)
         image = np.frombuffer(data, np.uint8)
-        offsets = np.array([0, len(image)], np.int64)
+        offsets = np.array([0, len(image)], np.int32)
         _, status = sketch._one._fold(np.zeros(1, np.int64), offsets, image)
         if status:
             raise SketchError(f"HLL: no sketch of DataSketches ({len(data)} bytes): {REASONS[status]}")

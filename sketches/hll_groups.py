@@ -88,7 +88,7 @@ def _count(store, groups, coupons, candidates, places):  # type: ignore[no-untyp
                 first = row << lg_stride
                 count_least(registers[first : first + np.uint64(sums[row, 3])], least[row])
             continue
-        g = np.uint64(groups[i])
+        g = groups[i]
         form = sketches[g].form
         if form != EMPTY and form != DENSE:
             done, _ = add_to_table(sketches, words, g, coupons[i])

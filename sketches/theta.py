@@ -211,7 +211,7 @@ class Theta(Sketch):
         self._one._store.lg_k[0] = lg_k
         self._told = told
         image = np.frombuffer(other.to_bytes(), np.uint8)
-        self._one._fold(np.zeros(1, np.int64), np.array([0, len(image)], np.int64), image)
+        self._one._fold(np.zeros(1, np.int64), np.array([0, len(image)], np.int32), image)
         return self
 
     def __and__(self, other: Self) -> Theta:
@@ -302,7 +302,7 @@ class Theta(Sketch):
         needed = max(_USUAL_LG_K, (int(head[1]) - 1).bit_length())
         sketch = cls(needed if lg_k is None else lg_k)
         sketch._told = lg_k is not None
-        sketch._one._fold(np.zeros(1, np.int64), np.array([0, len(image)], np.int64), image)
+        sketch._one._fold(np.zeros(1, np.int64), np.array([0, len(image)], np.int32), image)
         return sketch
 
     def copy(self) -> Self:

@@ -97,7 +97,7 @@ def _add_below(store, g, hashes, candidates):  # type: ignore[no-untyped-def]
     n = _below(hashes, store.sketches[g].theta, candidates)
     for j in range(n):
         i = np.uint64(candidates[j])
-        if hashes[i] and not add_hash(store, g, hashes[i]):
+        if hashes[i] and not add_hash(store, np.int64(g), hashes[i]):
             return np.int64(i)
     return np.int64(-1)
 
@@ -185,6 +185,6 @@ def update_groups(store, n, groups, hashes, start, scratch):  # type: ignore[no-
         _fetch_tables(store, mine, block, candidates)
         for place in candidates:
             i = np.uint64(place)
-            if not add_hash(store, np.uint64(mine[i]), block[i]):
+            if not add_hash(store, mine[i], block[i]):
                 return first + np.int64(i), NO_ROOM
     return len(hashes), 0
