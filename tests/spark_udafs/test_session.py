@@ -1,0 +1,72 @@
+"""A session that finds this package, and that says what is missing where Spark can't start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+START = "from streamgauge.spark_udafs.session import session; session('x', 'local[1]')"
+
+
+def start_with(**environment: str) -> str:
+    """The last line of what a process says that starts a session in such an environment."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")}
+    done = subprocess.run(
+        [sys.executable, "-c", START], env={**kept, **environment}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0
+    return done.stderr.strip().splitlines()[-1]
+
+
+def fake_java(folder: Path, says: str) -> None:
+    program = folder / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    program.chmod(0o755)
+
+
+def test_no_java_says_what_installs_one(tmp_path: Path) -> None:
+    said = start_with(PATH=str(tmp_path))
+    assert said.startswith("RuntimeError: no Java on PATH and no JAVA_HOME; Spark needs Java 17 or newer")
+    assert "openjdk-17-jre-headless" in said
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [('openjdk version "11.0.2"', "11"), ('java version "1.8.0_292"', "8"), ("?", "of an unknown version")],
+)
+def test_a_java_that_is_too_old_is_named(tmp_path: Path, says: str, version: str) -> None:
+    fake_java(tmp_path, says)
+    said = start_with(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
+    assert f"{tmp_path}/bin/java is Java {version}; Spark needs Java 17 or newer" in said
+
+
+def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
+    assert f"{tmp_path}/bin/java doesn't run" in start_with(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
+
+
+@pytest.mark.spark
+def test_workers_are_this_interpreter_with_state_in_rocksdb(spark: Any) -> None:
+    found, *_ = spark.range(1).mapInArrow(_interpreter, "path string, package string").collect()
+    assert found["path"] == sys.executable
+    assert found["package"] == "streamgauge"
+    assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+
+
+def _interpreter(batches: Any) -> Any:
+    import sys
+
+    import pyarrow as pa
+
+    import streamgauge
+
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"path": [sys.executable], "package": [streamgauge.__name__]})
