@@ -79,6 +79,7 @@ class Json:
         table = pa.Table.from_arrays(columns, names=list(self.schema))
         frame = pl.from_arrow(table) if columns else pl.DataFrame(height=len(rows))
         assert isinstance(frame, pl.DataFrame)
+        frame.columns = list(self.schema)  # Polars makes another one of an empty name.
         if parsed.late:
             kept = np.ones(len(rows), bool)
             kept[list(parsed.late)] = False

@@ -43,7 +43,7 @@ from .json_text import (
     unescape,
     word_end,
 )
-from .memory import bits_of, load8, load64, store8, store64
+from .memory import bits_of, load8, load32, load64, load_word, store8, store64
 
 GOOD, TOMBSTONE, EMPTY, NOT_JSON, NO_OBJECT, NOT_UNICODE, OTHER_TYPE, OUT_OF_RANGE, FRACTION = range(9)
 """Why a message is no row."""
@@ -151,7 +151,7 @@ def put_text(at, end, kind, view, state):  # type: ignore[no-untyped-def]
         after, holds = skip_value(at, end, limit, load64(state + 8 * STACK))
         if after < 0:
             return NOT_JSON, after, holds
-        _point(view, base, at, after, 0)
+        _point(view, base, at, after, 0, limit)
         return GOOD, after, holds
     if load8(at) != 34:
         return refuse(OTHER_TYPE, at, end, state)
@@ -162,26 +162,40 @@ def put_text(at, end, kind, view, state):  # type: ignore[no-untyped-def]
         text = load64(state + 8 * TEXT)
         top = load64(state + 8 * TEXT_TOP)
         to = unescape(at + 1, closing, top)
-        _point(view, text, top, to, 1)
+        _point(view, text, top, to, 1, to)
         store64(state + 8 * TEXT_TOP, to)
     else:
-        _point(view, base, at + 1, closing, 0)
+        _point(view, base, at + 1, closing, 0, limit)
     return GOOD, closing + 1, holds
 
 
 @kernel
-def _point(view, base, at, end, buffer):  # type: ignore[no-untyped-def]
-    """Arrow's view of the bytes from `at` to `end` of the buffer that begins at `base`."""
+def _point(view, base, at, end, buffer, limit):  # type: ignore[no-untyped-def]
+    """Arrow's view of the bytes from `at` to `end` of the buffer that begins at `base`.
+
+    Below `limit` bytes can be read.
+    """
     length = end - at
-    low = np.int64(0)
-    high = np.int64(0)
-    for i in range(min(length, 4)):
-        low |= np.int64(load8(at + i)) << (8 * i)
-    if length <= 12:
+    if length > 12:
+        low = np.int64(load32(at))
+        high = buffer | (at - base) << 32
+    elif at + 16 <= limit:
+        first = load_word(at)
+        second = load_word(at + 8)
+        if length <= 8:
+            first &= ~np.uint64(0) >> np.uint64(64 - 8 * length) if length else np.uint64(0)
+            second = np.uint64(0)
+        else:
+            second &= ~np.uint64(0) >> np.uint64(64 - 8 * (length - 8))
+        low = np.int64(first)
+        high = np.int64(first >> np.uint64(32) | second << np.uint64(32))
+    else:
+        low = np.int64(0)
+        high = np.int64(0)
+        for i in range(min(length, 4)):
+            low |= np.int64(load8(at + i)) << (8 * i)
         for i in range(4, length):
             high |= np.int64(load8(at + i)) << (8 * (i - 4))
-    else:
-        high = buffer | (at - base) << 32
     store64(view, length | low << 32)
     store64(view + 8, high)
 
@@ -197,7 +211,7 @@ def put_number(at, kind, node, table, state):  # type: ignore[no-untyped-def]
         return (GOOD if after > 0 else NOT_JSON), after, THERE, np.int64(c == 116)
     if c != 45 and not 48 <= c <= 57:
         return OTHER_TYPE, at, ABSENT, np.int64(0)
-    after, form, negative, digits, power, exact = number(at)
+    after, form, negative, digits, power, exact = number(at, load64(state + 8 * LIMIT))
     if after < 0:
         return NOT_JSON, after, ABSENT, np.int64(0)
     if kind == DOUBLE:

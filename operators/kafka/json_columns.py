@@ -68,6 +68,7 @@ class Columns:
             messages.starts,
             messages.is_null,
             nodes,
+            nodes if layout.lists else 0,
             self._table.ctypes.data,
             state.ctypes.data,
             row,

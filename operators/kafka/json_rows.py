@@ -37,12 +37,17 @@ from .json_schema import (
     IS_LIST,
     KIND,
     LAST,
+    MASK_0,
+    MASK_1,
     NAME,
     NAME_LENGTH,
     PRESENT,
     RAW,
     SAVED_TOP,
     STRUCT,
+    TEXT_0,
+    TEXT_1,
+    TEXT_LENGTH,
     TOP,
     VALUES,
     WORD,
@@ -62,10 +67,11 @@ from .memory import load8, load64, load_word, store8, store64
 
 
 @kernel
-def parse(starts, is_null, nodes, table, state, row, refused):  # type: ignore[no-untyped-def]
+def parse(starts, is_null, nodes, listed, table, state, row, refused):  # type: ignore[no-untyped-def]
     """Parse a batch of messages; returns (good rows, refused messages).
 
-    `table` and `state` are addresses of `nodes` × `WORDS` and of `STATE_WORDS` words. `row` gets the message
+    `table` and `state` are addresses of `nodes` × `WORDS` and of `STATE_WORDS` words; `listed` is `nodes`
+    where a field is a list, whose pool a refused message leaves as it was, else 0. `row` gets the message
     of each good row; `refused` message, reason, place of the fault and node.
     """
     base = load64(state + 8 * BASE)
@@ -79,7 +85,7 @@ def parse(starts, is_null, nodes, table, state, row, refused):  # type: ignore[n
         elif at == end:
             why, where, node = EMPTY, at, 0
         else:
-            for n in range(nodes):
+            for n in range(listed):
                 store64(place(table, n, SAVED_TOP), get(table, n, TOP))
             why, where, node = _row(at, end, good, table, state)
         if why == GOOD:
@@ -93,7 +99,7 @@ def parse(starts, is_null, nodes, table, state, row, refused):  # type: ignore[n
         bad += 1
         if why > EMPTY:
             clear(table, 0, nodes - 1, good)
-            for n in range(nodes):
+            for n in range(listed):
                 store64(place(table, n, TOP), get(table, n, SAVED_TOP))
     return good, bad
 
@@ -122,11 +128,18 @@ def _row(at, end, row, table, state):  # type: ignore[no-untyped-def]
         at = inner
     while True:
         if not closed:
-            at, name, name_end, inside = member(at, end, limit)
-            holds |= inside
+            at = skip_space(at, end)
+            node, after = _expected(at, table, here, guess, limit)
+            if node >= 0:
+                at = skip_space(after, end)
+                guess += 1
+            else:
+                at, name, name_end, inside = member(at, end, limit)
+                holds |= inside
+                if at >= 0:
+                    node, guess = _child(table, state, here, guess, name, name_end, inside)
             if at < 0 or at >= end:
                 return NOT_JSON, min(abs(at), end), 0
-            node, guess = _child(table, state, here, guess, name, name_end, inside)
             if node >= 0 and get(table, node, KIND) == STRUCT and load8(at) == 123:
                 clear(table, node, get(table, node, LAST), row)
                 store8(get(table, node, PRESENT) + row, THERE)
@@ -173,6 +186,20 @@ def _row(at, end, row, table, state):  # type: ignore[no-untyped-def]
         if wrong:
             return NOT_UNICODE, wrong, 0
     return GOOD, at, 0
+
+
+@kernel
+def _expected(at, table, parent, guess, limit):  # type: ignore[no-untyped-def]
+    """The field that is probably next, if its name and colon stand here to the byte, and the address after
+    them; or −1. Where it begins doesn't depend on what was read, so that the processor runs ahead.
+    """
+    if guess >= get(table, parent, COUNT) or at + 16 > limit:
+        return np.int64(-1), at
+    node = load64(get(table, parent, CHILDREN) + 8 * guess)
+    length = get(table, node, TEXT_LENGTH)
+    first = (load64(at) ^ get(table, node, TEXT_0)) & get(table, node, MASK_0)
+    second = (load64(at + 8) ^ get(table, node, TEXT_1)) & get(table, node, MASK_1)
+    return (node if length != 0 and first | second == 0 else np.int64(-1)), at + length
 
 
 @kernel

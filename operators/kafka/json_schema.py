@@ -43,12 +43,15 @@ class Node:
 
 
 # The words of a node in the kernel's table. An object's fields stand side by side at CHILDREN (their nodes'
-# numbers); a node's descendants are those after it up to LAST. WORD is the first eight bytes of its NAME.
+# numbers); a node's descendants are those after it up to LAST. WORD is the first eight bytes of its NAME; up
+# to 16 bytes of the member's beginning as it mostly is, `"name":`, are in TEXT_0 and TEXT_1, what of these
+# words counts in MASK_0 and MASK_1, their length in TEXT_LENGTH (0 if it is longer).
 # The cells of a row are at PRESENT (a byte) and VALUES (a word, or two for a string); a list's elements at
 # POOL and POOL_PRESENT likewise, from the row's word at STARTS to that at ENDS. TOP is a pool's fill.
 KIND, IS_LIST, LOW, HIGH, CHILDREN, COUNT, LAST, NAME, NAME_LENGTH, WORD = range(10)
 PRESENT, VALUES, STARTS, ENDS, POOL, POOL_PRESENT, TOP, SAVED_TOP = range(10, 18)
-WORDS = 18
+TEXT_LENGTH, TEXT_0, TEXT_1, MASK_0, MASK_1 = range(18, 23)
+WORDS = 23
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,11 @@ def _table(nodes: list[Node]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         row[[CHILDREN, COUNT]] = child_at, len(node.children)
         row[[NAME, NAME_LENGTH]] = name_at, len(name)
         row[WORD] = np.frombuffer(name[:8].ljust(8, b"\0"), np.int64)[0]
+        text = b'"%b":' % name
+        if len(text) <= 16 and name.isascii() and name.decode().isprintable() and not {*b'"\\'} & {*name}:
+            row[TEXT_LENGTH] = len(text)
+            row[[TEXT_0, TEXT_1]] = np.frombuffer(text.ljust(16, b"\0"), np.int64)
+            row[[MASK_0, MASK_1]] = np.frombuffer((b"\xff" * len(text)).ljust(16, b"\0"), np.int64)
         name_at += len(name)
         child_at += 8 * len(node.children)
     return table, names, children

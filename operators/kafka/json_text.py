@@ -26,6 +26,12 @@ _HIGHS = np.uint64(0x8080808080808080)
 _QUOTES = np.uint64(0x2222222222222222)
 _BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _SPACES = np.uint64(0x2020202020202020)
+_ZEROS = np.uint64(0x3030303030303030)
+_TO_HIGH = np.uint64(0x7676767676767676)
+_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_PAIRS = np.uint64(0x00FF00FF00FF00FF)
+_FOURS = np.uint64(0x0000FFFF0000FFFF)
+_TENS = np.array([10**i for i in range(9)], np.uint64)
 _EXACT = np.array([10.0**i for i in range(23)])
 """The powers of ten that a double holds exactly."""
 
@@ -206,7 +212,23 @@ def not_utf8(at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def number(at):  # type: ignore[no-untyped-def]
+def _digits_of(word):  # type: ignore[no-untyped-def]
+    """How many of eight bytes, from the first one on, are digits, and the number that these are."""
+    values = word ^ _ZEROS
+    # The lowest byte that is no digit; others above it may be marked wrongly by the carry.
+    count = trailing_zeros((values + _TO_HIGH | values) & _HIGHS) >> 3
+    if count == 0:
+        return 0, np.uint64(0)
+    values <<= np.uint64(64 - 8 * count)
+    # Neighbours join: tens and ones, then hundreds, then ten thousands.
+    values = ((values & _NIBBLES) * np.uint64(10 << 8 | 1)) >> np.uint64(8)
+    values = ((values & _PAIRS) * np.uint64(100 << 16 | 1)) >> np.uint64(16)
+    values = ((values & _FOURS) * np.uint64(10_000 << 32 | 1)) >> np.uint64(32)
+    return count, values
+
+
+@kernel
+def number(at, limit):  # type: ignore[no-untyped-def]
     """A number: (the address after it, WHOLE or BROKEN, whether negative, digits, power, whether exact).
 
     Its absolute value is digits (uint64) × 10^power; not exact if 64 bits don't hold the digits.
@@ -219,6 +241,13 @@ def number(at):  # type: ignore[no-untyped-def]
     exact = True
     form = WHOLE
     first = at
+    if at + 16 <= limit:
+        count, digits = _digits_of(load_word(at))
+        at += count
+        if count == 8:
+            count, more = _digits_of(load_word(at))
+            digits = digits * _TENS[count] + more
+            at += count
     while 48 <= load8(at) <= 57:
         digit = np.uint64(load8(at) - 48)
         if digits > np.uint64(1844674407370955160) and (
@@ -233,6 +262,11 @@ def number(at):  # type: ignore[no-untyped-def]
         form = BROKEN
         at += 1
         first = at
+        if digits < _TENS[8] and at + 8 <= limit:
+            count, more = _digits_of(load_word(at))
+            digits = digits * _TENS[count] + more
+            power -= count
+            at += count
         while 48 <= load8(at) <= 57:
             if digits > np.uint64(1844674407370955160):
                 exact = False
@@ -334,7 +368,7 @@ def skip_value(at, end, limit, stack):  # type: ignore[no-untyped-def]
                 return at, holds
             at += 1
         elif c == 45 or 48 <= c <= 57:
-            at = number(at)[0]
+            at = number(at, limit)[0]
         else:
             at = word_end(at)
         if at < 0:

@@ -199,6 +199,45 @@ def test_of_a_name_that_comes_twice_the_last_counts() -> None:
     assert nested.frame["a"].to_list() == [{"t": ["z"], "s": None}, {"t": ["w"], "s": None}]
 
 
+def test_numbers_of_every_length() -> None:
+    digits = "9876543210987654321"
+    wholes = [(digits[-length:].lstrip("0") or "0") for length in range(1, len(digits) + 1)]
+    signed = [sign + whole for sign in ("", "-") for whole in wholes]
+    fractions = [f"{whole}.{(digits * 2)[:places]}" for whole in signed for places in range(1, 21)]
+    for kind, texts in ((pl.Int64, signed), (pl.Float64, signed + fractions)):
+        read = int if kind == pl.Int64 else float
+        lines = [(b'{"x":%b}' % text.encode(), read(text)) for text in texts]
+        if kind == pl.Int64:
+            lines = [(line, value) for line, value in lines if -(2**63) <= value < 2**63]
+        assert decode([line for line, _ in lines], {"x": kind}).frame["x"].to_list() == [v for _, v in lines]
+        # Alone, so near the end of the buffer that no eight bytes can be read at once.
+        for line, value in lines[:: 1 + len(lines) // 60]:
+            assert decode([line], {"x": kind}).frame["x"].to_list() == [value]
+    for text in signed:
+        wrong = [text + end for end in ("x", "1x", "12345678x", ".5x", ".", ".123456789x", "e", "1e+")]
+        refused = decode([b'{"x":%b}' % value.encode() for value in wrong], {"x": pl.Float64}).refused
+        assert len(refused) == len(wrong)
+
+
+def test_strings_of_every_length() -> None:
+    for length in range(20):
+        text = "abcdefghijklmnopqrstuvwxyz"[:length]
+        rows = decode([b'{"x":"%b"}' % text.encode()] * 3, {"x": pl.String})
+        assert rows.frame["x"].to_list() == [text] * 3
+
+
+def test_names_that_json_writes_otherwise() -> None:
+    names = ["", "a", "é", 'q"', "back\\slash", "new\nline", "n" * 13, "n" * 14, "n" * 40]
+    schema = dict.fromkeys(names, pl.Int64)
+    row = {name: at for at, name in enumerate(names)}
+    for separators in ((",", ":"), (" , ", " : ")):
+        for ascii_only in (True, False):
+            line = python_json.dumps(row, separators=separators, ensure_ascii=ascii_only).encode()
+            backwards = python_json.dumps(dict(reversed(row.items())), separators=separators).encode()
+            assert decode([line, backwards], schema).frame.rows(named=True) == [row, row]
+    assert decode([b'{"q":1,"q"":2}'], {'q"': pl.Int64}).refused.tolist() == [0]
+
+
 def test_names_are_compared_whole() -> None:
     schema = dict.fromkeys(("a", "b", "eight888", "eight8889", "größe", "a_rather_long_name_1"), pl.Int64)
     found = decode(
