@@ -19,6 +19,7 @@ from .kafka.delta_log import encode
 from .kafka.log_tail import Ends, follow, read_tail
 from .kafka.membership import Committed, Membership, MembershipLost
 from .kafka.patience import Patience, Stopped
+from .kafka.read_ahead import ReadAhead
 from .kafka.reader import Reader, ReadError
 from .plan import Plan
 from .progress import Progress
@@ -46,6 +47,7 @@ class Worker:
         self._fingerprint = plan.stream.fingerprint()
         self._intake = Intake(plan)
         self._reader: Reader | None = None
+        self._ahead: ReadAhead | None = None
         self._delivery: Delivery | None = None
         self._last_read: dict[int, float] = {}
         self._due = clock() + plan.checkpoint_seconds
@@ -74,7 +76,8 @@ class Worker:
             self._membership.poll(0.0)
             self._take_up(self._membership.assigned - self._intake.progress.keys())
             self._read()
-            if self._clock() >= self._due or self._intake.dead_bytes > _DEAD_LETTER_BYTES:
+            full = self._intake.dead_bytes > _DEAD_LETTER_BYTES
+            if self._clock() >= self._due or full or self._all_read():
                 self._look_for_idle()
                 self._checkpoint()
                 self._due = self._clock() + self._plan.checkpoint_seconds
@@ -84,10 +87,10 @@ class Worker:
             self._membership.poll(0.1)
 
     def _read(self) -> None:
-        if self._reader is None or not self._intake.progress:
+        if self._ahead is None or not self._intake.progress:
             self._membership.poll(0.1)
             return
-        messages = self._reader.read(self._plan.batch_messages, 0.1)
+        messages = self._ahead.read(0.02 if self._all_read() else 0.1)
         if messages is not None:
             self._intake.take(messages)
             for partition in set(messages.partition.tolist()):
@@ -95,10 +98,17 @@ class Worker:
         if self._plan.ends is not None:
             self._pass_gaps()
 
+    def _all_read(self) -> bool:
+        """Whether a bounded run has nothing more to read of its partitions."""
+        progress = self._intake.progress
+        return self._plan.ends is not None and all(
+            own.next >= (self._intake.end_of(partition) or 0) for partition, own in progress.items()
+        )
+
     def _pass_gaps(self) -> None:
         """Bring bounded partitions to their ends where only markers of transactions are left before them."""
-        assert self._reader is not None
-        for (_, partition), position in self._reader.positions().items():
+        assert self._ahead is not None
+        for (_, partition), position in self._ahead.positions().items():
             end = self._intake.end_of(partition)
             progress = self._intake.progress.get(partition)
             if end is not None and progress is not None and progress.next < end <= position:
@@ -121,9 +131,9 @@ class Worker:
 
     def _certain_end(self, partition: int) -> int | None:
         """The reader's position if that is the partition's end now, as a broker says; None if not so."""
-        if self._reader is None or self._reader.waiting is not None:
+        if self._reader is None or self._ahead is None or self._reader.waiting is not None:
             return None
-        position = self._reader.positions()[(self._topic, partition)]
+        position = self._ahead.positions()[(self._topic, partition)]
         try:
             return position if position >= self._membership.watermarks(partition, 2.0)[1] else None
         except KafkaException:
@@ -166,10 +176,13 @@ class Worker:
             self._intake.begin(partition, progress, end.cuts)
             self._last_read[partition] = now
         starts = {(self._topic, p): progress.next for p, progress in self._intake.progress.items()}
+        if self._ahead is not None:
+            self._ahead.close()
         if self._reader is None:
             self._reader = Reader(self._plan.config, starts)
         else:
             self._reader.assign(starts)
+        self._ahead = ReadAhead(self._reader, self._plan.batch_messages)
 
     def _where(self, partitions: set[int]) -> dict[int, Ends]:
         places: dict[int, Committed] = {}
@@ -221,7 +234,7 @@ class Worker:
         self._intake.forget()
 
     def _close(self) -> None:
-        for part in (self._reader, self._delivery):
+        for part in (self._ahead, self._reader, self._delivery):
             if part is not None:
                 part.close()
         self._membership.close()

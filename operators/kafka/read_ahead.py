@@ -1,0 +1,68 @@
+"""Reading ahead: a thread reads the next batches while their owner works on the last one."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+from .messages import Messages
+from .reader import Reader
+from .source import TopicPartition
+
+_WAIT_SECONDS = 0.1
+
+
+class ReadAhead:
+    """The batches of a `Reader`, at most `depth` of them read before they are asked for.
+
+    Reading, decompressing and gathering need no GIL, so they run beside decoding and sketching. The reader
+    is this object's own until `close`. Positions are those of what was given out, not of what was read.
+    """
+
+    def __init__(self, reader: Reader, max_messages: int, depth: int = 2) -> None:
+        self._reader = reader
+        self._max_messages = max_messages
+        self._positions = reader.positions()
+        self._found: queue.Queue[tuple[Messages | None, dict[TopicPartition, int]] | BaseException]
+        self._found = queue.Queue(depth)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="streamgauge-reader", daemon=True)
+        self._thread.start()
+
+    def read(self, timeout: float) -> Messages | None:
+        """The next messages; None after `timeout` seconds or less without. Raises what reading raised."""
+        try:
+            found = self._found.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(found, BaseException):
+            raise found
+        messages, self._positions = found
+        return messages
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """For each partition the offset after everything that was given out; see `Reader.positions`."""
+        return self._positions
+
+    def close(self) -> None:
+        """Give the reader back; what was read and not given out is dropped."""
+        self._closing.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        found: tuple[Messages | None, dict[TopicPartition, int]] | BaseException
+        while not self._closing.is_set():
+            try:
+                found = self._reader.read(self._max_messages, _WAIT_SECONDS), self._reader.positions()
+            except BaseException as error:
+                found = error
+            self._put(found)
+            if isinstance(found, BaseException):
+                return
+
+    def _put(self, found: tuple[Messages | None, dict[TopicPartition, int]] | BaseException) -> None:
+        while not self._closing.is_set():
+            try:
+                return self._found.put(found, timeout=_WAIT_SECONDS)
+            except queue.Full:
+                continue
