@@ -1,4 +1,4 @@
-"""Any DataFrame into a table of sketches: sketched where its rows are, merged by Catalyst.
+"""Any DataFrame into a table of sketches: sketched where its rows are, merged inside Spark.
 
     table = sketch(posts).groupBy("lang", window("created_at", "1 minute")).agg(users=distinct("user_id"))
 
@@ -30,7 +30,7 @@ from ..operators.sketching import Sketcher
 from ..operators.stream import Stream
 from ..operators.table import START, schema_of
 from .forms import quoted
-from .merge_plan import merge_timed, merge_whole
+from .merge_plan import merge_timed, merge_whole, partials_of
 from .partials import Partials
 
 _EVENT, _LATEST = "__event", "__latest"
@@ -114,7 +114,7 @@ class Sketching:
         schema = to_arrow_schema(rows.schema, timezone="UTC")
         panes = self._panes(schema)
         asked = panes.agg(**aggregates)
-        plan = Partials(schema_of(asked), asked.arrow_types())
+        plan = partials_of(schema_of(asked), asked.arrow_types())
         work = _sketching(panes.agg(**aggregates, **{_LATEST: ask.max(_EVENT)}), plan, schema)
         partials = rows.mapInArrow(work, from_arrow_schema(plan.schema))
         if self.windows is None:

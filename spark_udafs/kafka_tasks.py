@@ -21,6 +21,7 @@ from .forms import spark_type
 from .kafka_offsets import Known, Offsets, TopicPartition
 from .kafka_options import KafkaOptions
 from .kafka_workers import Letters, reading, report_known
+from .merge_plan import partials_of
 from .partials import Partials
 
 BATCH_MESSAGES = 200_000
@@ -97,12 +98,12 @@ def columns_of(options: KafkaOptions) -> pa.Schema:
     if options.emit == "rows":
         types = options.stream.arrow_types()
         return pa.schema([pa.field(name, spark_type(kind, name)) for name, kind in types.items()])
-    return partials_of(options.stream).schema
+    return plan_of(options.stream).schema
 
 
-def partials_of(stream: Stream) -> Partials:
+def plan_of(stream: Stream) -> Partials:
     """The partial rows of a stream."""
-    return Partials(schema_of(stream), stream.arrow_types())
+    return partials_of(schema_of(stream), stream.arrow_types())
 
 
 def read_task(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
@@ -152,7 +153,7 @@ def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 
 def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     assert options.stream is not None
-    plan = partials_of(options.stream)
+    plan = plan_of(options.stream)
     total = task.settled
     letters = Letters(options)
     for r in task.ranges:

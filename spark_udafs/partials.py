@@ -9,14 +9,16 @@ sketching side no longer counts rows into it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 
 from ..operators.accounting import Account
-from ..operators.lateness import YEAR_10000
-from ..operators.table import END, START, TIME_TYPE, keys_of
-from .forms import SampleForm, forms_of, quoted, spark_type
+from ..operators.lateness import YEAR_1, YEAR_10000
+from ..operators.table import END, START, TIME_TYPE, aggregates_of, keys_of
+from .forms import definition, key_column, quoted
 
 AHEAD = "3000000 days"
 AHEAD_US = 3_000_000 * 86_400_000_000
@@ -25,43 +27,38 @@ AHEAD_US = 3_000_000 * 86_400_000_000
 ACCOUNT = ("read", "counted", "filtered", "late", "dead_lettered")
 """The fields of an account; in partial rows each is a column with two underscores before its name."""
 
+ALL_TIME = YEAR_1, YEAR_10000 - 86_400_000_000
+"""The window of rows without windows. Midnight after the last day of 9999 is a time that Python lacks."""
 
-class Partials:
-    """The partial rows of one table of sketches' schema."""
 
-    def __init__(self, schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> None:
+class Partials(ABC):
+    """The partial rows of one table of sketches' schema, and how Spark merges them.
+
+    `schema` is theirs in Arrow; `table` and `keys` are of the table of sketches.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
         self.table = schema
         self.keys = keys_of(schema)
-        self.forms = forms_of(schema, columns)
-        fields = [pa.field(START, TIME_TYPE), pa.field(END, TIME_TYPE)]
-        fields += [pa.field(key, spark_type(schema.field(key).type, key)) for key in self.keys]
-        fields += [field for form in self.forms for field in form.fields()]
-        fields += [pa.field(f"__{name}", pa.int64()) for name in ACCOUNT]
-        self.schema = pa.schema(fields)
+        self.aggregates = aggregates_of(schema)
+        fields = [pa.field(START, TIME_TYPE), pa.field(END, TIME_TYPE), *self.own_fields()]
+        self.schema = pa.schema([*fields, *(pa.field(f"__{name}", pa.int64()) for name in ACCOUNT)])
 
+    @abstractmethod
+    def own_fields(self) -> list[pa.Field]:
+        """The columns beside the window and the account. Raises `TypeError` for types Spark lacks."""
+
+    @abstractmethod
     def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """The partial rows of a table of sketches. No batch is empty: Spark may take one for the end."""
-        if not table.num_rows:
-            return
-        table = table.combine_chunks()
-        samples = {}
-        columns: dict[str, pa.Array] = {}
-        for form in self.forms:
-            column = _whole(table, form.name)
-            if isinstance(form, SampleForm):
-                seen, parents, items = form.explode(column)
-                columns[form.columns[0]] = pa.array(seen)
-                samples[form.name] = form, parents, items
-            else:
-                columns.update(zip((field.name for field in form.fields()), form.partial(column)))
-        grouping = {name: _whole(table, name) for name in (START, END, *self.keys)}
-        yield self._batch({**grouping, **columns}, table.num_rows)
-        for form, parents, items in samples.values():
-            if not len(parents):
-                continue
-            rows = {name: column.take(parents.combine_chunks()) for name, column in grouping.items()}
-            rows.update(zip(form.columns[1:], items))
-            yield self._batch(rows, len(parents))
+
+    @abstractmethod
+    def merged(self, rows: DataFrame, windows: list[Column]) -> DataFrame:
+        """The table of sketches of partial rows.
+
+        `windows` are the rows' own start and end; or one column, Spark's window over their start; or none,
+        where all rows are in one window.
+        """
 
     def announcement(self, account: Account, watermark_us: int) -> pa.RecordBatch:
         """The row that carries an account, and a watermark that all partitions have reached."""
@@ -80,12 +77,16 @@ class Partials:
             arrays.append(column if column.type == field.type else column.cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
+    def _named(self, merged: DataFrame, edges: list[Column], columns: Mapping[str, Column]) -> DataFrame:
+        """The table's columns with what they say of themselves, from those of what was merged."""
+        window = [edge.alias(name) for edge, name in zip(edges, (START, END))]
+        keys = [key_column(self.table.field(key)) for key in self.keys]
+        aggregates = [
+            columns[name].alias(name, metadata=definition(asked)) for name, asked in self.aggregates.items()
+        ]
+        return merged.select(*window, *keys, *aggregates)
+
 
 def real_rows() -> str:
     """In SQL: the rows that are in a window, without those that only announce."""
     return f"{quoted(END)} < timestamp_micros({AHEAD_US})"
-
-
-def _whole(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

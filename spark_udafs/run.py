@@ -15,7 +15,7 @@ from ..operators.stream import Stream
 from .kafka_offsets import Offsets
 from .kafka_options import encode_stream
 from .kafka_source import NAME, KafkaSketchSource
-from .kafka_tasks import partials_of
+from .kafka_tasks import plan_of
 from .merge_plan import OBSERVED, merge_announced
 from .partials import ACCOUNT
 from .sinks import Batch, Sink
@@ -34,7 +34,7 @@ def on_spark(
     close_at_end: bool = True,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The table of sketches of a Kafka stream as a DataFrame, merged by Catalyst, its windows closed in time.
+    """The table of sketches of a Kafka stream as a DataFrame, merged in Spark, its windows closed in time.
 
     Spark's Python workers read, decode and sketch; only partial sketches reach the JVM. Each window is given
     out once, in append mode, when it is complete: when all partitions' event time has passed its end by the
@@ -49,7 +49,7 @@ def on_spark(
 
     Raises `TypeError` for a stream of frames, and for columns or aggregates that Spark doesn't have.
     """
-    plan = partials_of(stream.complete())
+    plan = plan_of(stream.complete())
     given = source_options(stream)
     letters = f"{given['subscribe']}.dead-letters" if dead_letters == "" else dead_letters
     given["startingOffsets"] = start if isinstance(start, str) else json.dumps(start)

@@ -48,12 +48,24 @@ ASKED = {
     "closing": ask.last("price"),
     "spread": ask.variance("price"),
 }
+BUCKETED = {
+    "price_tail": ask.tail_quantiles("price"),
+    "item_counts": ask.frequency("item", eps=0.01),
+    "tags_seen": ask.membership("tags", capacity=100),
+}
+"""What Catalyst can't merge; one of these, and all goes through buckets."""
+
+
+@pytest.fixture(scope="session", params=["Catalyst", "buckets"])
+def asked(request: pytest.FixtureRequest) -> dict[str, ask.Aggregate]:
+    """Every aggregate that Catalyst merges; every aggregate there is."""
+    return ASKED if request.param == "Catalyst" else {**ASKED, **BUCKETED}
 
 
 @pytest.fixture(scope="session")
-def everything() -> Stream:
-    """A stream of frames that asks for every aggregate there is, by language and minute."""
-    return Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling("1m").agg(**ASKED)
+def everything(asked: dict[str, ask.Aggregate]) -> Stream:
+    """A stream of frames that asks for them by language and minute."""
+    return Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling("1m").agg(**asked)
 
 
 @pytest.fixture(scope="session")
@@ -209,14 +221,14 @@ def topic(kafka: Any) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def everything_from(kafka: Any) -> Callable[[str], Stream]:
+def everything_from(kafka: Any) -> Callable[..., Stream]:
     """The stream `everything`, of a topic's JSON messages; rows in a language called "xx" are dropped."""
 
-    def make(topic: str) -> Stream:
+    def make(topic: str, asked: dict[str, ask.Aggregate] = ASKED) -> Stream:
         rows = Stream.from_kafka(
             topic, value=json(COLUMNS), time="at", bootstrap_servers=kafka.bootstrap_servers
         )
         wanted = rows.filter(pl.col("lang").is_null() | (pl.col("lang") != "xx"))
-        return wanted.group_by("lang").tumbling("1m", delay="5s").agg(**ASKED)
+        return wanted.group_by("lang").tumbling("1m", delay="5s").agg(**asked)
 
     return make

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from streamgauge.operators import aggregates as ask
+from streamgauge.operators.aggregates import Aggregate
 from streamgauge.operators.lateness import PartitionTime
 from streamgauge.operators.merge import merge
 from streamgauge.operators.query import query
@@ -35,26 +36,27 @@ def rows(spark: Any, frame: pl.DataFrame) -> Any:
 
 
 def test_every_aggregate_as_without_spark(
-    everything: Stream, frame: pl.DataFrame, rows: Any, same_tables: Callable[..., None]
+    everything: Stream,
+    asked: dict[str, Aggregate],
+    frame: pl.DataFrame,
+    rows: Any,
+    same_tables: Callable[..., None],
 ) -> None:
     sketcher = Sketcher(everything)
     sketcher.add(frame, PartitionTime())
-    aggregates = {
-        name: ask.aggregate(
-            a.name, a.column, **{k: v for k, v in {**a.params, **a.answer}.items() if k in OWN}
-        )
-        for name, a in everything.aggregates.items()
-    }
-    table = sketch(rows).groupBy("lang", window("at", "1 minute")).agg(**aggregates)
+    table = sketch(rows).groupBy("lang", window("at", "1 minute")).agg(**asked)
     same_tables(as_table(table), merge(sketcher.take()), draws=False)
 
 
-OWN = {"lg_k", "max_size", "k"}
-"""Parameters that a caller gives; the others follow from the column's type."""
+PLANS = {"Catalyst": {}, "buckets": {"seen": ask.membership("user", capacity=5_000)}}
+"""What asked besides makes Spark merge the one way or the other."""
+either_way = pytest.mark.parametrize("more", PLANS.values(), ids=PLANS)
 
 
-def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any) -> None:
-    table = sketch(rows).groupBy(window("at", "2 minutes", "30 seconds", "10 seconds")).agg(rows=ask.count())
+@either_way
+def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate]) -> None:
+    asked = sketch(rows).groupBy(window("at", "2 minutes", "30 seconds", "10 seconds"))
+    table = asked.agg(rows=ask.count(), **more)
     found = {row["window_start"]: row["rows"] for row in query(as_table(table)).iter_rows(named=True)}
     at = frame["at"].dt.replace_time_zone("UTC")
     expected: dict[datetime, int] = {}
@@ -66,9 +68,14 @@ def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any) -> None:
     assert found == expected
 
 
-def test_without_a_window_all_rows_are_in_one(frame: pl.DataFrame, rows: Any) -> None:
-    table = as_table(sketch(rows).groupBy("lang").agg(rows=ask.count(), users=ask.distinct("user")))
-    found = query(table)
+@either_way
+def test_without_a_window_all_rows_are_in_one(
+    frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate]
+) -> None:
+    asked = {"rows": ask.count(), "users": ask.distinct("user"), **more}
+    found = query(as_table(sketch(rows).groupBy("lang").agg(**asked)))
+    assert {str(edge) for edge in found["window_start"]} == {"0001-01-01 00:00:00+00:00"}
+    assert {str(edge) for edge in found["window_end"]} == {"9999-12-31 00:00:00+00:00"}
     counts = {row["lang"]: row["rows"] for row in found.iter_rows(named=True)}
     assert counts == dict(frame.group_by("lang").len().iter_rows())
     users = dict(frame.group_by("lang").agg(pl.col("user").drop_nulls().n_unique()).iter_rows())
@@ -76,8 +83,9 @@ def test_without_a_window_all_rows_are_in_one(frame: pl.DataFrame, rows: Any) ->
         assert row["users"]["lower"] <= users[row["lang"]] <= row["users"]["upper"]
 
 
+@either_way
 def test_a_streaming_frame_closes_its_windows_by_its_watermark(
-    spark: Any, frame: pl.DataFrame, tmp_path: Path
+    spark: Any, frame: pl.DataFrame, tmp_path: Path, more: dict[str, Aggregate]
 ) -> None:
     folder = tmp_path / "rows"
     folder.mkdir()
@@ -89,8 +97,8 @@ def test_a_streaming_frame_closes_its_windows_by_its_watermark(
     files = spark.readStream.schema("at timestamp_ntz, user string").option("maxFilesPerTrigger", 1)
     stream = files.parquet(str(folder)).selectExpr("cast(at as timestamp) as at", "user")
     asked = sketch(stream).withWatermark("at", "5 seconds").groupBy(window("at", "1 minute"))
-    table = asked.agg(rows=ask.count(), some=ask.sample("user", k=3))
-    name = "frames_windows"
+    table = asked.agg(rows=ask.count(), some=ask.sample("user", k=3), **more)
+    name = f"frames_windows_{len(more)}"
     query_ = (
         table.selectExpr("window_end", "rows")
         .writeStream.format("memory")

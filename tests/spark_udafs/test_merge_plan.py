@@ -17,8 +17,7 @@ from streamgauge.operators.merge import merge
 from streamgauge.operators.sketching import Sketcher
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import schema_of
-from streamgauge.spark_udafs.merge_plan import merge_announced
-from streamgauge.spark_udafs.partials import Partials
+from streamgauge.spark_udafs.merge_plan import merge_announced, partials_of
 from streamgauge.spark_udafs.tables import as_frame, as_table
 
 pytestmark = pytest.mark.spark
@@ -33,7 +32,7 @@ def sketched(stream: Stream, frame: pl.DataFrame, salt: int) -> pa.Table:
 
 def merged_by_spark(spark: Any, stream: Stream, tables: list[pa.Table]) -> pa.Table:
     """The same tables, merged as the source's partial rows are."""
-    plan = Partials(schema_of(stream), stream.arrow_types())
+    plan = partials_of(schema_of(stream), stream.arrow_types())
     batches = [batch for table in tables for batch in plan.batches(table)]
     batches.append(plan.announcement(Account(), 0))
     partials = spark.createDataFrame(pa.Table.from_batches(batches))
@@ -101,4 +100,4 @@ def test_types_that_spark_lacks_are_named() -> None:
     rows = Stream.from_batches({"at": pl.Datetime("us"), "id": pl.UInt64}, time="at").group_by("id")
     stream = rows.tumbling("1m").agg(n=ask.count())
     with pytest.raises(TypeError, match=r"'id' is of type uint64, which Spark doesn't have; cast it"):
-        Partials(schema_of(stream), stream.arrow_types())
+        partials_of(schema_of(stream), stream.arrow_types())

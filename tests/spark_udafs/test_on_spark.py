@@ -18,6 +18,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from streamgauge.operators.accounting import Account
+from streamgauge.operators.aggregates import Aggregate
 from streamgauge.operators.merge import merge
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import END, START, from_ipc, read_parquet
@@ -71,11 +72,12 @@ def test_the_same_windows_sketches_and_account_as_straight_off_kafka(
     spark: Any,
     kafka: Any,
     filled: str,
-    everything_from: Callable[[str], Stream],
+    everything_from: Callable[..., Stream],
+    asked: dict[str, Aggregate],
     same_tables: Callable[..., None],
     tmp_path: Path,
 ) -> None:
-    stream = everything_from(filled)
+    stream = everything_from(filled, asked)
     kafka.create_topic(f"{filled}.windows", 2)
     table = stream.on_spark(spark, max_per_trigger=1_700)
     written = KafkaSink(f"{filled}.windows", kafka.bootstrap_servers)
@@ -116,12 +118,13 @@ def read_topic(kafka: Any, topic: str) -> list[pa.Table]:
 def test_a_bounded_read_merges_in_one_go(
     spark: Any,
     filled: str,
-    everything_from: Callable[[str], Stream],
+    everything_from: Callable[..., Stream],
+    asked: dict[str, Aggregate],
     same_tables: Callable[..., None],
 ) -> None:
     from streamgauge.spark_udafs.tables import as_table
 
-    stream = everything_from(filled)
+    stream = everything_from(filled, asked)
     table = as_table(on_spark(stream, spark, streaming=False, dead_letters=None))
     same_tables(table, merge(stream.run(until="latest", dead_letters=None).table), draws=False)
 
@@ -150,11 +153,12 @@ write(table, folder / "checkpoint", ParquetSink(folder / "windows"), told).await
 def test_a_killed_query_goes_on_without_loss_or_double_counting(
     spark: Any,
     filled: str,
-    everything_from: Callable[[str], Stream],
+    everything_from: Callable[..., Stream],
+    asked: dict[str, Aggregate],
     same_tables: Callable[..., None],
     tmp_path: Path,
 ) -> None:
-    stream = everything_from(filled)
+    stream = everything_from(filled, asked)
     (tmp_path / "stream").write_bytes(pickle.dumps(stream))
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(tmp_path)],
