@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,22 @@ class Account:
     dead_lettered: int = 0
 
     def __add__(self, other: Account) -> Account:
-        return Account(*(a + b for a, b in zip(astuple(self), astuple(other))))
+        return Account(
+            self.read + other.read,
+            self.counted + other.counted,
+            self.filtered + other.filtered,
+            self.late + other.late,
+            self.dead_lettered + other.dead_lettered,
+        )
 
     def __sub__(self, other: Account) -> Account:
-        return Account(*(a - b for a, b in zip(astuple(self), astuple(other))))
+        return Account(
+            self.read - other.read,
+            self.counted - other.counted,
+            self.filtered - other.filtered,
+            self.late - other.late,
+            self.dead_lettered - other.dead_lettered,
+        )
 
     @property
     def balanced(self) -> bool:

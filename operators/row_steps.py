@@ -109,7 +109,7 @@ class RowSteps:
     def apply(self, rows: Rows, refuse: Refuse) -> Stepped:
         """The rows after all steps, in order."""
         if not self._stream.steps:
-            return Stepped(rows.frame.select(self._wanted), rows.times, len(rows.times), 0, rows.times)
+            return Stepped(rows.frame[self._wanted], rows.times, len(rows.times), 0, rows.times)
         rows, found = _attempt(rows, self._transformed, refuse)
         read = len(rows.times)
         if not self._stream.drops_rows:
@@ -119,7 +119,7 @@ class RowSteps:
         if self._explodes and len(times):
             numbers = found[_ROW].to_numpy()
             firsts = times[np.concatenate([[True], numbers[1:] != numbers[:-1]])]
-        return Stepped(found.select(self._wanted), times, len(firsts), read - len(firsts), firsts)
+        return Stepped(found[self._wanted], times, len(firsts), read - len(firsts), firsts)
 
     def _event_times(self, rows: Rows) -> pl.Series:
         return rows.frame.select(self._stream.time).to_series()

@@ -11,6 +11,7 @@ import time as wall
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 from confluent_kafka import KafkaException
 
 from .intake import Intake
@@ -68,6 +69,10 @@ class Worker:
             self._checkpoint()
         except (MembershipLost, Stopped) as error:
             log.warning("stopped with messages read but not delivered; they will be read again: %s", error)
+        except BaseException:
+            # What failed half-way is no delta; leaving the group must not deliver it.
+            self._intake.forget()
+            raise
         finally:
             self._close()
 
@@ -93,7 +98,7 @@ class Worker:
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
         if messages is not None:
             self._intake.take(messages)
-            for partition in set(messages.partition.tolist()):
+            for partition in np.flatnonzero(np.bincount(messages.partition)).tolist():
                 self._last_read[partition] = self._clock()
         if self._plan.ends is not None:
             self._pass_gaps()

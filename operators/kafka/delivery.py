@@ -6,8 +6,10 @@ what was not delivered is then read again by whoever comes next.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -134,16 +136,19 @@ class ExactlyOnce:
         self._membership = membership
         self._stopping = stopping
         self._producer: Producer | None = None
+        # A new producer waits for its coordinator: meanwhile the first messages are read and sketched.
+        self._preparing = threading.Thread(target=self._prepare, name="streamgauge-producer", daemon=True)
+        self._preparing.start()
 
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
         """See `Delivery`."""
         waiting = Patience("commit a transaction", self._stopping)
         unsettled = False
+        self._preparing.join()
         while True:
             try:
                 if self._producer is None:
-                    self._producer = Producer(self._config, logger=LIBRARY_LOG)
-                    self._producer.init_transactions(_ANSWER_SECONDS)
+                    self._producer = self._fresh()
                 if not (unsettled and self._landed(places)):
                     self._transact(self._producer, messages, places)
                 waiting.done()
@@ -158,9 +163,19 @@ class ExactlyOnce:
 
     def close(self) -> None:
         """Throw the producer away; a transaction it left open is aborted by the next, or by its time-out."""
-        if self._producer is not None:
+        if self._producer is not None and not self._preparing.is_alive():
             self._producer.purge()
             self._producer = None
+
+    def _prepare(self) -> None:
+        # An error comes again, and is told, when there is something to deliver.
+        with suppress(KafkaException):
+            self._producer = self._fresh()
+
+    def _fresh(self) -> Producer:
+        producer = Producer(self._config, logger=LIBRARY_LOG)
+        producer.init_transactions(_ANSWER_SECONDS)
+        return producer
 
     def _transact(
         self, producer: Producer, messages: Sequence[Outgoing], places: Mapping[int, Committed]

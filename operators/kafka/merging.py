@@ -69,7 +69,7 @@ class LogMerger:
         try:
             last = None
             while not self.finished:
-                messages = self._consumer.consume(500, 0.1)
+                messages = self._read()
                 with self.lock:
                     for message in messages:
                         self._take(message)
@@ -111,6 +111,11 @@ class LogMerger:
             and bool(self.mergers)
             and all(m.reached(dict(ends)) for m in self.mergers.values())
         )
+
+    def _read(self) -> list[Message]:
+        """What lies in the log, as soon as there is anything: `consume` alone would wait until it has all."""
+        first = self._consumer.poll(0.1)
+        return [] if first is None else [first, *self._consumer.consume(500, 0.0)]
 
     def _at_end(self) -> bool:
         """Whether all of the log was read."""

@@ -9,7 +9,7 @@ from .messages import Messages
 from .reader import Reader
 from .source import TopicPartition
 
-_WAIT_SECONDS = 0.1
+_WAIT_SECONDS = 0.05
 
 
 class ReadAhead:

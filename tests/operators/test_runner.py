@@ -257,6 +257,27 @@ def test_deltas_of_another_definition_are_refused_by_name(kafka, posts) -> None:
         run(stream, until="latest", group_id=group)
 
 
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_what_failed_half_way_is_not_delivered(posts, same, monkeypatch, delivery: Any) -> None:
+    topic = posts()
+    topic.send(3_000)
+    options = {"delivery": delivery, "group_id": topic.topic, "until": "latest"}
+    second: Any = [*topic.stream.aggregates][1]
+    groups = topic.stream.aggregates[second].family.groups_class()
+
+    def fail(self: object, *columns: object, **inputs: object) -> None:
+        raise SystemError("struck by lightning")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(groups, "update", fail)
+        with pytest.raises(SystemError, match="lightning"):
+            run(topic.stream, **options)
+    summary = run(topic.stream, **options)
+    table, account = topic.one_pass()
+    assert (summary.account, summary.duplicates, summary.overlaps) == (account, 0, 0)
+    same(summary.table, table)
+
+
 def test_a_callback_that_fails_ends_the_run_with_its_error(posts) -> None:
     topic = posts()
     topic.send(300)
