@@ -21,16 +21,23 @@ from streamgauge.sampling.stratified import StratifiedReservoir, StratifiedReser
 from streamgauge.sampling.weighted import WeightedReservoir, WeightedReservoirGroups
 from streamgauge.sketches.bloom import Bloom
 from streamgauge.sketches.bloom_groups import BloomGroups
+from streamgauge.sketches.classic_quantiles import ClassicQuantiles, ClassicQuantilesGroups
 from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.count_min_groups import CountMinGroups
+from streamgauge.sketches.cpc import CPC, CPCGroups
 from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
 from streamgauge.sketches.hll import HLL, HLLGroups
 from streamgauge.sketches.kll import KLL, KLLGroups
+from streamgauge.sketches.req import REQ, REQGroups
 from streamgauge.sketches.sliding_hll import SlidingHLL, SlidingHLLGroups
+from streamgauge.sketches.tdigest import TDigest, TDigestGroups
 from streamgauge.sketches.theta import Theta, ThetaGroups
+from streamgauge.sketches.tuple import Tuple, TupleGroups
+from streamgauge.sketches.var_opt import VarOpt, VarOptGroups
 
 from . import promises
+from .streams import columns
 
 KINDS = ("long", "double", "string", "unsigned")
 COUNTED = ("long", "string")
@@ -46,6 +53,10 @@ def _weight(rows: np.ndarray) -> dict[str, Any]:
 
 def _time(rows: np.ndarray) -> dict[str, Any]:
     return {"time": 1_785_000_000_000_000 + (rows * 37 % 1009) * 1_000_000}
+
+
+def _value(rows: np.ndarray) -> dict[str, Any]:
+    return {"value": 1.0 + rows % 7}
 
 
 def _key(rows: np.ndarray) -> dict[str, Any]:
@@ -78,6 +89,8 @@ class Family:
 
     `cut`, `parts`: whether any cut into batches, and merged parts, equal the whole to the byte, and where not
     whether they keep its promise. `order`: whether merging in any order gives the same `view`, the bytes.
+    `repeats`: whether a second run gives the same bytes; the package's coins are seeded by the clock.
+    `without` names streams that a family refuses to take.
     """
 
     name: str
@@ -96,6 +109,8 @@ class Family:
     parts: bool = False
     order: bool = True
     view: Callable[[Any], Any] = _bytes
+    repeats: bool = True
+    without: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -115,6 +130,14 @@ class Family:
     def read(self, image: bytes, kind: str) -> Any:
         """The sketch of those bytes."""
         return self.single.from_bytes(image, **self.typed.get(kind, {}))
+
+    def columns(self) -> list[tuple[str, str, Any]]:
+        """(name, kind, column) of every stream that the family takes."""
+        return [case for case in columns(*self.kinds) if case[0] not in self.without]
+
+    def outcome(self, sketch: Any) -> Any:
+        """What two runs over the same rows have in common."""
+        return sketch.to_bytes() if self.repeats else sketch.n
 
     def feed(self, sketch: Any, column: Any, start: int = 0) -> Any:
         """Add a column whose first row is number `start` of the stream."""
@@ -299,6 +322,84 @@ FAMILIES = [
         promises.part_of,
         inputs=_key,
         seeded=True,
+    ),
+    Family(
+        "CPC",
+        CPC,
+        CPCGroups,
+        {"lg_k": 9},
+        KINDS,
+        promises.distinct,
+        others=({"lg_k": 11}, {"lg_k": 7}),
+        confidence=0.954,
+        loose=0.5,
+    ),
+    Family(
+        "Tuple",
+        Tuple,
+        TupleGroups,
+        {},
+        KINDS,
+        promises.distinct,
+        typed={kind: {"lg_k": 9} for kind in KINDS},
+        inputs=_value,
+        confidence=0.954,
+        loose=0.5,
+        parts=True,
+    ),
+    Family(
+        "REQ",
+        REQ,
+        REQGroups,
+        {"k": 12},
+        ("long", "double"),
+        promises.tail_ranks,
+        others=({"k": 24}, {"k": 4}),
+        confidence=0.954,
+        loose=0.3,
+        cut=False,
+        order=False,
+        repeats=False,
+    ),
+    Family(
+        "ClassicQuantiles",
+        ClassicQuantiles,
+        ClassicQuantilesGroups,
+        {"k": 64},
+        ("long", "double"),
+        promises.double_quantiles,
+        others=({"k": 128}, {"k": 16}),
+        confidence=0.99,
+        loose=0.3,
+        cut=False,
+        order=False,
+        repeats=False,
+    ),
+    Family(
+        "TDigest",
+        TDigest,
+        TDigestGroups,
+        {"k": 100},
+        ("long", "double"),
+        promises.ends,
+        others=({"k": 200}, {"k": 30}),
+        cut=False,
+        order=False,
+        without=("infinities",),
+    ),
+    Family(
+        "VarOpt",
+        VarOpt,
+        VarOptGroups,
+        {"k": 50},
+        ("long", "double", "string"),
+        promises.part_of,
+        others=({"k": 80}, {"k": 7}),
+        typed={kind: {"kind": kind} for kind in ("long", "double", "string")},
+        inputs=_weight,
+        cut=False,
+        order=False,
+        repeats=False,
     ),
 ]
 

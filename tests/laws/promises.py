@@ -57,6 +57,40 @@ def quantiles(sketch: Any, values: list[Any]) -> float:
     return excess(max(worst, 0.0), bound)
 
 
+def double_quantiles(sketch: Any, values: list[Any]) -> float:
+    return quantiles(sketch, list(map(float, values)))
+
+
+def tail_ranks(sketch: Any, values: list[Any]) -> float:
+    """Ranks of floats, each with bounds of its own at two standard deviations."""
+    with np.errstate(over="ignore"):
+        ordered = np.sort(np.array([value for value in values if value == value], float).astype(np.float32))
+    n = len(ordered)
+    if sketch.n != n or (n and sketch.quantiles([0.0, 1.0]) != [ordered[0], ordered[-1]]):
+        return BROKEN
+    errors = [0.0]
+    for q in (0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999) if n else ():
+        x = float(ordered[int(q * (n - 1))])
+        true, rank = np.searchsorted(ordered, x, "right") / n, sketch.rank(x)
+        lower, upper = sketch.rank_bounds(x, 2)
+        errors.append(excess(abs(rank - true) - 1e-9, max(upper - rank, rank - lower)))
+    # Each rank's promise has its own chance: one in seven may break it.
+    return sorted(errors)[-2] if n else 0.0
+
+
+def ends(sketch: Any, values: list[Any]) -> float:
+    """For a t-digest, which promises no more: it counts right, its ends are right, ranks are in order."""
+    ordered = np.sort(np.array([value for value in values if value == value], float))
+    if sketch.n != len(ordered):
+        return BROKEN
+    if not len(ordered):
+        return 0.0
+    found = sketch.quantiles(np.linspace(0, 1, 21))
+    rising = np.diff(found) >= -1e-9 * np.abs(found[1:])
+    fine = found[0] == ordered[0] and found[-1] == ordered[-1] and rising.all()
+    return 0.0 if fine else BROKEN
+
+
 def relative_quantiles(sketch: Any, values: list[Any]) -> float:
     ordered = np.sort(np.array([value for value in values if value == value], float))
     if sketch.n != len(ordered):

@@ -12,7 +12,8 @@ from .families import CASES, IDS, Family
 from .streams import fresh
 
 SMALL = {"HLL": {"lg_k": 4}, "KLL": {"k": 8}, "FrequentItems": {"max_size": 8}, "Bloom": {"capacity": 20}}
-SMALL |= {"CountMin": {"eps": 0.5, "confidence": 0.5}}
+SMALL |= {"CountMin": {"eps": 0.5, "confidence": 0.5}, "CPC": {"lg_k": 4}, "Tuple": {"lg_k": 4}}
+SMALL |= {"REQ": {"k": 4}, "ClassicQuantiles": {"k": 2}, "TDigest": {"k": 10}}
 
 
 def small(family: Family, kind: str, size: int) -> bytes:

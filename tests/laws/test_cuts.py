@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from .families import CASES, FAMILIES, IDS, Family
-from .streams import columns, fresh, values_of
+from .streams import fresh, values_of
 
 CUTS = {
     "halves": lambda n: [n // 2],
@@ -20,7 +20,7 @@ CUTS = {
 LAID_OUT = [
     pytest.param(family, kind, column, id=f"{family}-{kind}-{name}")
     for family in FAMILIES
-    for name, kind, column in columns(*family.kinds)
+    for name, kind, column in family.columns()
     if name in ("nulls", "chunked", "dictionary", "lists", "NaN", "unicode")
 ]
 

@@ -9,7 +9,7 @@ import pytest
 from streamgauge.sketches.protocol import SketchError
 
 from .families import CASES, FAMILIES, IDS, Family
-from .streams import columns, fresh, rows_of, values_of
+from .streams import fresh, rows_of, values_of
 
 N = 7
 
@@ -66,7 +66,8 @@ def test_groups_merge_as_singles_do(family: Family, kind: str) -> None:
             # What saw nothing keeps a random state of its own.
             assert merged[group].to_bytes() == expected.to_bytes()
         else:
-            assert str(merged[group])[:40] == str(expected)[:40]
+            told = 40 if family.repeats else 12
+            assert str(merged[group])[:told] == str(expected)[:told]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_groups_merge_as_singles_do(family: Family, kind: str) -> None:
     [
         pytest.param(family, kind, column, id=f"{family}-{kind}-{name}")
         for family in FAMILIES
-        for name, kind, column in columns(*family.kinds)
+        for name, kind, column in family.columns()
         if name in ("nulls", "sliced", "chunked", "dictionary", "lists", "zero-length", "NaN", "unicode")
     ],
 )

@@ -93,7 +93,7 @@ def test_an_empty_one_adds_nothing(family: Family, kind: str, size: int) -> None
     first = sketch | family.new(kind, 2)
     assert answer_size(first) == answer_size(sketch)
     if size or not family.seeded:
-        assert (first | family.new(kind, 3)).to_bytes() == first.to_bytes()
+        assert family.outcome(first | family.new(kind, 3)) == family.outcome(first)
         if family.order:
             assert (family.new(kind, 2) | sketch).to_bytes() == first.to_bytes()
 

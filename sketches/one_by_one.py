@@ -1,0 +1,101 @@
+"""Many sketches of a family that has no arrays for many: an object a group, for what others stored."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from .columns import as_array, as_values
+from .group_numbers import as_groups
+from .protocol import Groups, Sketch, SketchError
+
+
+class OneByOne(Groups):
+    """One sketch object a group, made when the group first sees a value.
+
+    Subclasses name their sketch as `_single`, and in `_read` the parameters that its `from_bytes` needs.
+    Updates cost a call a group and batch, merges a call a row.
+    """
+
+    _single: ClassVar[type[Sketch]]
+    _read: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, n: int = 0, **params: Any) -> None:
+        self._empty: Any = self._single(**params)
+        self._params = params
+        self._n = n
+        self._sketches: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return self._n
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups; the new ones are empty. Never shrinks."""
+        self._n = max(n, self._n)
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add each group's rows to its sketch, in their order. Raises `IndexError` for numbers beyond
+        them."""
+        column = as_array(values)
+        per_row = {
+            name: given if _for_all(given) else _by_row(given, len(column)) for name, given in inputs.items()
+        }
+        numbers = as_groups(groups, len(column), self._n)
+        order = np.argsort(numbers, kind="stable")
+        ends = np.flatnonzero(np.diff(numbers[order])) + 1
+        for mine in np.split(order, ends) if len(order) else ():
+            chosen = pa.array(mine)
+            given = {name: one if _for_all(one) else one[mine] for name, one in per_row.items()}
+            self._at(int(numbers[mine[0]])).update(column.take(chosen), **given)
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Fold serialised sketches in, nulls skipped. Raises `SketchError`, naming the row, for broken
+        ones."""
+        values = as_values(column)
+        if values.kind != "binary" and len(values):
+            raise SketchError(f"{self._single.family}: expected a binary column, got one of {values.kind}")
+        numbers = as_groups(values.per_value(np.asarray(groups)), len(values), self._n)
+        for at, image in enumerate(values.to_arrow().to_pylist() if len(values) else ()):
+            try:
+                self._at(int(numbers[at])).merge(self._from_bytes(image))
+            except SketchError as error:
+                row = at if values.rows is None else int(values.rows[at])
+                raise SketchError(f"row {row}: {error}") from None
+
+    def to_arrow(self) -> pa.Array:
+        """The sketches' images as binary, in group order."""
+        empty = self._empty.to_bytes()
+        found = (self._sketches.get(group) for group in range(self._n))
+        return pa.array([empty if one is None else one.to_bytes() for one in found], pa.binary())
+
+    def __getitem__(self, group: int) -> Any:
+        if not -self._n <= group < self._n:
+            raise IndexError(f"group {group} of {self._n}")
+        return self._sketches.get(group % self._n, self._empty).copy()
+
+    def _at(self, group: int) -> Any:
+        if group not in self._sketches:
+            self._sketches[group] = self._empty.copy()
+        return self._sketches[group]
+
+    def _from_bytes(self, image: bytes) -> Any:
+        return self._single.from_bytes(image, **{name: self._params[name] for name in self._read})
+
+
+def _for_all(given: Any) -> bool:
+    """Whether an input is one value for all rows."""
+    return isinstance(given, (int, float, str, bytes))
+
+
+def _by_row(given: Any, rows: int) -> np.ndarray:
+    """An input as an array whose first axis is the rows."""
+    if not isinstance(given, np.ndarray):
+        array = as_array(given)
+        if array.null_count:
+            raise ValueError("expected inputs without nulls; filter those rows out")
+        given = np.array(array.to_pylist()) if hasattr(array.type, "value_type") else array.to_numpy(False)
+    if len(given) != rows:
+        raise ValueError(f"expected one input a row, {rows} in all, got {len(given)}")
+    return given

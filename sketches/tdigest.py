@@ -1,0 +1,120 @@
+"""Quantiles by clusters: t-digests that others stored, through the `datasketches` package."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, ClassVar, Self
+
+import datasketches
+import numpy as np
+
+from .numbers import as_numbers
+from .one_by_one import OneByOne
+from .package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
+from .protocol import SketchError
+
+_FAMILY = 20
+
+
+class TDigest(PackageQuantiles):
+    """Quantiles of doubles by clusters that are smallest at both ends (DataSketches t-digest).
+
+    No error is promised: a t-digest has none in the worst case, so its answers carry no bounds; use `KLL` or
+    `DDSketch` for new data.
+
+    Source: Dunning, Ertl, "Computing Extremely Accurate Quantiles Using t-Digests", 2019.
+
+    >>> abs(TDigest().update(np.arange(1001.0)).quantile(0.5) - 500) < 20
+    True
+    """
+
+    family: ClassVar[str] = "TDigest"
+    _inclusive = ()
+
+    def __init__(self, k: int = 200) -> None:
+        if not 10 <= k <= 65_535:
+            raise SketchError(f"TDigest: k must lie from 10 to 65535, got {k}")
+        self._peer = datasketches.tdigest_double(k)
+
+    @property
+    def n(self) -> int:
+        """Values seen, NaN and nulls not counted."""
+        return int(self._peer.get_total_weight())
+
+    def update(self, values: Any) -> Self:
+        """Add numbers; NaN and nulls are skipped. Raises `SketchError` for infinities, which have no mean."""
+        numbers = as_numbers(values, np.float64, self.family).numbers
+        if np.isinf(numbers).any():
+            raise SketchError("TDigest: an infinity has no place in a cluster's mean; filter it out")
+        self._peer.update(np.array(numbers[~np.isnan(numbers)]))
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Fold `other` in."""
+        if not isinstance(other, TDigest):
+            raise SketchError(f"TDigest: can't take in {other!r}")
+        if self.n + other.n >= 1 << 53:
+            raise SketchError("TDigest: more values than its weights count exactly")
+        self._peer.merge(other.copy()._peer if other is self else other._peer)
+        return self
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The sketch of a DataSketches t-digest image of doubles. Raises `SketchError` for anything else."""
+        data, sketch = bytes(data), cls()
+        read = datasketches.tdigest_double.deserialize
+        sketch._peer = read_checked("TDigest", data, _tdigest_fault(data), read)
+        return sketch
+
+    def answer(self) -> dict[str, Any]:
+        """n and the usual quantiles, without bounds, for none are promised."""
+        rows = [
+            {"q": q, "value": self.quantile(q), "lower": None, "upper": None}
+            for q in (USUAL_QUANTILES if self.n else ())
+        ]
+        return {"n": self.n, "quantiles": rows}
+
+
+class TDigestGroups(OneByOne):
+    """One `TDigest` a group: see there for why no error is promised.
+
+    >>> groups = TDigestGroups(2)
+    >>> groups.update(np.array([0, 1, 0]), [1.0, 2.0, 3.0])
+    >>> groups[0].n
+    2
+    """
+
+    _single = TDigest
+
+
+def _tdigest_fault(data: bytes) -> str:
+    """What is wrong with a t-digest image of doubles, if anything.
+
+    8 bytes: preamble longs, serial version, family, k (uint16), flags, unused. Then the only value, or the
+    numbers of centroids and of buffered values (uint32), the lowest and highest value, means with weights
+    (uint64), and the buffered values. The package writes room for centroids it has just merged: zeros after
+    the end are no fault.
+    """
+    if len(data) < 8:
+        return "fewer bytes than its header needs"
+    longs, version, family, k, flags, unused = struct.unpack_from("<BBBHBH", data)
+    if version != 1 or family != _FAMILY or k < 10 or flags > 7 or unused:
+        return "another version, family or k"
+    if flags & 1 or flags & 2:
+        size = 8 if flags & 1 else 16
+        if longs != 1 or flags & 3 == 3 or len(data) != size:
+            return "a length that isn't an empty or a single sketch's"
+        return "" if np.isfinite(np.frombuffer(data, "<f8", -1, 8)).all() else "its value isn't finite"
+    if longs != 2 or len(data) < 32:
+        return "it ends within its header"
+    centroids, buffered, low, high = struct.unpack_from("<IIdd", data, 8)
+    end = 32 + 16 * centroids + 8 * buffered
+    if len(data) < end or any(data[end:]) or centroids + buffered == 0:
+        return "a length that isn't its centroids'"
+    pairs = np.frombuffer(data, np.dtype([("mean", "<f8"), ("weight", "<u8")]), centroids, 32)
+    values = np.concatenate([pairs["mean"], np.frombuffer(data, "<f8", buffered, end - 8 * buffered)])
+    if not (np.isfinite([low, high]).all() and ((values >= low) & (values <= high)).all()):
+        return "a value is NaN, or beyond the lowest and highest"
+    if (pairs["mean"][1:] < pairs["mean"][:-1]).any() or (pairs["weight"] < 1).any():
+        return "its centroids are out of order or have no weight"
+    return "" if pairs["weight"].sum(dtype=float) < 2.0**53 else "its weights are beyond any count"

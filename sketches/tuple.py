@@ -1,0 +1,241 @@
+"""Distinct keys with numbers added up for each: Tuple sketches that others stored, in their bytes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from .columns import as_array, as_values
+from .one_by_one import OneByOne
+from .protocol import Sketch, SketchError
+from .theta import Theta
+from .theta_store import MAX_THETA
+from .theta_update import hash_chunks
+from .tuple_images import KINDS, MODES, read_image, write_image
+
+_USUAL_LG_K = 12
+_FOLDS: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+
+
+class Total(NamedTuple):
+    """A sum over all keys and its bounds."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+class Tuple(Sketch):
+    """How many distinct keys a stream holds, and the totals of a number that each carries (DataSketches
+    Tuple).
+
+    For reading, asking, adding to and merging what Spark (`tuple_sketch_agg_double`, `…_integer`), Druid
+    (ArrayOfDoubles) and DataSketches stored. It keeps the 2^lg_k keys of smallest hash (`lg_k` 4 to 26), each
+    with its number: all of the key's numbers folded by `mode` (``"sum"``, ``"min"``, ``"max"`` or
+    ``"always_one"``). `kind` is the layout: Spark's and Java's ``"double"`` and ``"integer"`` (int32),
+    Druid's ``"array"`` of `width` doubles, always summed, and ``"bare"`` doubles as the Python package's
+    `PyDoublesSerDe` writes them.
+
+    Promise: exact up to 2^lg_k keys; beyond, the count of keys has a relative standard error of
+    1 / √(2^lg_k − 1), and `bounds` holds it at 68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard
+    deviations; `totals` are unbiased, with bounds at the same confidence where no few keys outweigh the rest
+    (Horvitz and Thompson 1952). Merging adds nothing to that; any order gives the same bytes, up to rounding
+    of sums of doubles. Not through the package: it keeps a Python object an entry, and can't read Spark's or
+    Druid's.
+
+    An image doesn't tell its lg_k: without one a sketch takes the other's when they meet. Raises
+    `SketchError` for broken bytes, parameters out of range, and sketches of another kind, mode or width;
+    `OverflowError` for integers beyond int32.
+
+    >>> spent = Tuple().update(["ann", "bob", "ann"], value=[5.0, 1.0, 2.0])
+    >>> spent.estimate(), spent.totals()[0].estimate
+    (2.0, 8.0)
+    """
+
+    family: ClassVar[str] = "Tuple"
+
+    def __init__(
+        self, lg_k: int | None = _USUAL_LG_K, kind: str = "double", mode: str = "sum", width: int = 1
+    ) -> None:
+        if lg_k is not None and not 4 <= lg_k <= 26:
+            raise SketchError(f"Tuple: lg_k must be 4 to 26, got {lg_k}")
+        if kind not in KINDS or mode not in MODES or (kind == "array" and mode != "sum"):
+            raise SketchError(f"Tuple: there is no sketch of kind {kind!r} and mode {mode!r}")
+        if not 1 <= width <= 255 or (width > 1 and kind != "array"):
+            raise SketchError(f"Tuple: width must be 1, or up to 255 of kind 'array', got {width}")
+        self.kind, self.mode, self._told = kind, mode, lg_k
+        self._theta, self._seen = MAX_THETA, False
+        self._hashes = np.empty(0, np.int64)
+        self._numbers = np.empty((0, width), np.int64 if kind == "integer" else np.float64)
+
+    @property
+    def lg_k(self) -> int:
+        """The base-2 logarithm of how many keys are kept."""
+        return self._told or max(_USUAL_LG_K, (len(self._hashes) - 1).bit_length())
+
+    @property
+    def width(self) -> int:
+        """Numbers a key."""
+        return int(self._numbers.shape[1])
+
+    @property
+    def theta(self) -> float:
+        """The share of all keys that would be kept, 1.0 while the answers are exact."""
+        return self._theta / MAX_THETA
+
+    def update(self, values: Any, value: Any = 1) -> Self:
+        """Add keys with their numbers: one a row, or one for all; rows of `width` numbers of kind 'array'.
+
+        Keys that are null or empty are skipped. Raises `ValueError` for nulls or another number of numbers.
+        """
+        keys = as_values(values)
+        if np.ndim(value) == 0:
+            numbers = self._checked(np.full((len(keys), self.width), value))
+        else:
+            numbers = keys.per_value(self._checked(_rows_of(value, self.width)))
+        if len(numbers) != len(keys):
+            raise ValueError(f"Tuple: expected one number a row, {len(keys)} in all, got {len(numbers)}")
+        for start, hashes in hash_chunks(keys):
+            kept = (hashes > 0) & (hashes < self._theta)
+            self._seen = self._seen or bool((hashes > 0).any())
+            self._fold(hashes[kept], numbers[start : start + len(hashes)][kept], self._theta)
+        return self
+
+    def _checked(self, numbers: np.ndarray) -> np.ndarray:
+        kinds = "iub" if self.kind == "integer" else "iufb"
+        if numbers.dtype.kind not in kinds or numbers.shape[1] != self.width:
+            told = f"{numbers.shape[1]} of {numbers.dtype}"
+            raise ValueError(f"Tuple: expected {self.width} {self.kind} numbers a row, got {told}")
+        return numbers.astype(self._numbers.dtype)
+
+    def merge(self, other: Self) -> Self:
+        """Unite with `other`, in place; the smaller lg_k wins. Returns the sketch itself."""
+        if not isinstance(other, Tuple):
+            raise SketchError(f"Tuple: can't merge with {type(other).__name__}")
+        mine, theirs = ((one.kind, one.mode, one.width) for one in (self, other))
+        if mine != theirs:
+            raise SketchError(f"Tuple: can't merge sketches of kind, mode and width {mine} and {theirs}")
+        lg_k = self.lg_k, other.lg_k
+        told = [one._told for one in (self, other) if one._told]
+        self._told = min(told) if told else None
+        self._seen = self._seen or other._seen
+        self._fold(other._hashes, other._numbers, other._theta, None if told else max(lg_k))
+        return self
+
+    def _fold(self, hashes: np.ndarray, numbers: np.ndarray, theta: int, lg_k: int | None = None) -> None:
+        """Entries of another part of the stream, none twice or each row's own: keep the smallest hashes."""
+        k = 1 << (lg_k or self.lg_k)
+        self._theta = min(self._theta, theta)
+        hashes, numbers = np.concatenate([self._hashes, hashes]), np.concatenate([self._numbers, numbers])
+        if len(hashes):
+            order = np.argsort(hashes, kind="stable")
+            hashes, numbers = hashes[order], numbers[order]
+            firsts = np.flatnonzero(np.diff(hashes, prepend=-1))
+            hashes = hashes[firsts]
+            if self.mode == "always_one":
+                numbers = np.ones((len(firsts), 1), numbers.dtype)
+            else:
+                numbers = _FOLDS[self.mode].reduceat(numbers, firsts, 0)
+            if numbers.dtype == np.int64 and abs(numbers).max() >= 1 << 31:
+                raise OverflowError("Tuple: a key's integers are beyond int32; use kind 'double'")
+        if len(hashes) > k:
+            self._theta = min(self._theta, int(hashes[k]))
+        kept = min(int(np.searchsorted(hashes, self._theta)), k)
+        self._hashes, self._numbers = hashes[:kept], numbers[:kept]
+
+    def to_bytes(self) -> bytes:
+        """The compact ordered image of its kind, which Spark, Druid or the package read."""
+        return write_image(self.kind, self.mode, self._theta, self._seen, self._hashes, self._numbers)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, lg_k: int | None = None, kind: str = "double", mode: str | None = None
+    ) -> Self:
+        """The sketch of a compact image of that kind. Raises `SketchError` for anything else.
+
+        No image tells the `lg_k` it was made with; empty and bare ones don't tell their `mode` either, which
+        is "sum" unless given, and must be the image's own otherwise.
+        """
+        if kind not in KINDS:
+            raise SketchError(f"Tuple: kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        found = read_image(bytes(data), kind)
+        if mode and found.mode not in (None, mode):
+            raise SketchError(f"Tuple: expected numbers folded by {mode}, the image's are by {found.mode}")
+        sketch = cls(lg_k, kind, found.mode or mode or "sum", found.numbers.shape[1])
+        sketch._seen = found.seen
+        limit = None if lg_k else max(_USUAL_LG_K, (len(found.hashes) - 1).bit_length())
+        sketch._fold(found.hashes, found.numbers.astype(sketch._numbers.dtype), found.theta, limit)
+        return sketch
+
+    def copy(self) -> Self:
+        """An independent equal sketch."""
+        return self.from_bytes(self.to_bytes(), self._told, self.kind, self.mode)
+
+    def __reduce__(self) -> Any:
+        return type(self).from_bytes, (self.to_bytes(), self._told, self.kind, self.mode)
+
+    def keys(self) -> Theta:
+        """The keys alone, for intersections and differences with those of others."""
+        return Theta._of(self.lg_k, self._told is not None, self._hashes, self._theta)
+
+    def estimate(self) -> float:
+        """The distinct keys so far."""
+        return len(self._hashes) / self.theta
+
+    def bounds(self, std_devs: int = 2) -> tuple[float, float]:
+        """(lower, upper) of the distinct keys at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 %."""
+        return self.keys().bounds(std_devs)
+
+    def totals(self, std_devs: int = 2) -> list[Total]:
+        """The sum over all keys of each number, with bounds at so many standard deviations."""
+        found = []
+        for numbers in self._numbers.T.astype(np.float64):
+            estimate = float(numbers.sum()) / self.theta
+            spread = std_devs * float(np.sqrt((numbers**2).sum() * (1 - self.theta))) / self.theta
+            found.append(Total(estimate, estimate - spread, estimate + spread))
+        return found
+
+    def answer(self) -> dict[str, Any]:
+        """The count of keys and the totals of their numbers, with bounds at 95.4 % confidence."""
+        lower, upper = self.bounds()
+        totals = [total._asdict() for total in self.totals()]
+        return {"estimate": self.estimate(), "lower": lower, "upper": upper, "totals": totals}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        totals = ", ".join(f"{total.estimate:,.6g}" for total in self.totals())
+        return f"Tuple({self.kind}, {self.mode}): {self.estimate():,.0f} distinct, totals {totals}"
+
+
+class TupleGroups(OneByOne):
+    """One `Tuple` a group: see there for the error promised.
+
+    >>> groups = TupleGroups(2)
+    >>> groups.update(np.array([0, 1, 0]), ["ann", "bob", "ann"], value=[5.0, 1.0, 2.0])
+    >>> groups[0].totals()[0].estimate
+    7.0
+    """
+
+    _single = Tuple
+    _read = ("kind", "mode")
+
+    def __init__(
+        self, n: int = 0, lg_k: int = _USUAL_LG_K, kind: str = "double", mode: str = "sum", width: int = 1
+    ) -> None:
+        super().__init__(n, lg_k=lg_k, kind=kind, mode=mode, width=width)
+
+
+def _rows_of(value: Any, width: int) -> np.ndarray:
+    """Numbers, one a row or a list of `width` a row, as a matrix."""
+    if not isinstance(value, np.ndarray):
+        array = as_array(value)
+        if array.null_count:
+            raise ValueError("Tuple: a number is null; filter those rows out")
+        lists = hasattr(array.type, "value_type")
+        value = np.array(array.to_pylist(), np.float64) if lists else array.to_numpy(zero_copy_only=False)
+    return value.reshape(len(value), -1) if len(value) else np.empty((0, width), value.dtype)
