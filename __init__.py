@@ -44,6 +44,7 @@ _EXPORTS: dict[str, str] = {
     "first": ".operators.aggregates",
     "frequency": ".operators.aggregates",
     "json": ".operators.kafka.json",
+    "kll_quantiles": ".operators.aggregates",
     "last": ".operators.aggregates",
     "max": ".operators.aggregates",
     "mean": ".operators.aggregates",
@@ -54,7 +55,6 @@ _EXPORTS: dict[str, str] = {
     "query": ".operators.query",
     "sample": ".operators.aggregates",
     "sum": ".operators.aggregates",
-    "tail_quantiles": ".operators.aggregates",
     "top_k": ".operators.aggregates",
     "variance": ".operators.aggregates",
 }

@@ -20,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from streamgauge import Stream, distinct, quantiles, top_k
+from streamgauge import Stream, distinct, kll_quantiles, top_k
 from streamgauge import json as json_value
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 
@@ -42,7 +42,7 @@ def ours(bootstrap: str, topic: str) -> float:
             bootstrap_servers=bootstrap,
         )
         .tumbling("1m")
-        .agg(users=distinct("user"), prices=quantiles("price"), tags=top_k("tag"))
+        .agg(users=distinct("user"), prices=kll_quantiles("price"), tags=top_k("tag"))
     )
     start = time.perf_counter()
     run = stream.run(until="latest")

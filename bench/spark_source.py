@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from streamgauge import Stream, distinct, quantiles, top_k
+from streamgauge import Stream, distinct, kll_quantiles, top_k
 from streamgauge import json as json_value
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 from streamgauge.spark_udafs.run import on_spark, write
@@ -38,7 +38,7 @@ def asked(bootstrap: str, topic: str) -> Stream:
         time=pl.from_epoch("ts", time_unit="ms"),
         bootstrap_servers=bootstrap,
     )
-    return rows.tumbling("1m").agg(users=distinct("user"), prices=quantiles("price"), tags=top_k("tag"))
+    return rows.tumbling("1m").agg(users=distinct("user"), prices=kll_quantiles("price"), tags=top_k("tag"))
 
 
 def warm(spark: Any, stream: Stream) -> float:

@@ -125,14 +125,22 @@ def distinct(column: str, lg_k: int = 12) -> Aggregate:
     return aggregate("distinct", column, lg_k=lg_k)
 
 
-def quantiles(column: str, **options: Any) -> Aggregate:
-    """How values are spread: KLL; the rank of an answer is off by at most 1.65 % (k = 200, 99 %)."""
-    return aggregate("quantiles", column, **options)
+def quantiles(column: str, relative_accuracy: float = 0.01) -> Aggregate:
+    """How values are spread: DDSketch; every quantile, tails included, is always within 1 % of its value.
+
+    Of a million normal, lognormal or Pareto values that takes at most 14 kB. Whole numbers are answered by
+    whole numbers, those below 50 exactly. Points in time are refused: theirs are `kll_quantiles`.
+    """
+    return aggregate("quantiles", column, relative_accuracy=relative_accuracy)
 
 
-def tail_quantiles(column: str, relative_accuracy: float = 0.01) -> Aggregate:
-    """How values are spread, far tails included: DDSketch, every quantile within 1 % of its own value."""
-    return aggregate("tail_quantiles", column, relative_accuracy=relative_accuracy)
+def kll_quantiles(column: str, k: int = 200) -> Aggregate:
+    """How values are spread: KLL, which Spark and DataSketches merge and query too.
+
+    The rank of an answer is off by at most 1.65 % (k = 200, at 99 % confidence), so a far quantile of skewed
+    values by a fifth of its value; k = 4000, 90 kB, brings ranks to 0.1 %.
+    """
+    return aggregate("kll_quantiles", column, k=k)
 
 
 def frequency(column: str, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> Aggregate:

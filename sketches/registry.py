@@ -117,6 +117,16 @@ _NUMBERS = _kind(int64="long", float64="double")
 _ITEMS = _kind(int64="long", string="string")
 
 
+def _spread(leaf: pa.DataType) -> dict[str, Any]:
+    """For quantiles to a share of their value: of whole numbers whole ones, and never of a point in time."""
+    if pa.types.is_date(leaf) or pa.types.is_timestamp(leaf):
+        raise TypeError(
+            f"an error relative to the value says nothing of a {leaf}, which counts from 1970; ask for "
+            "kll_quantiles, whose error is one of rank, or cast it to a duration"
+        )
+    return {"kind": "double"} if leaf == pa.uint64() else _NUMBERS(leaf)
+
+
 def _counted(leaf: pa.DataType) -> dict[str, Any]:
     """For families that count equal values: nothing is decided, but floats are refused."""
     if column_kind(leaf) == "float64":
@@ -133,6 +143,13 @@ FAMILIES: dict[str, Family] = {
         ),
         Family(
             "quantiles",
+            "ddsketch:DDSketch",
+            "ddsketch:DDSketchGroups",
+            {"relative_accuracy": 0.01},
+            of_column=_spread,
+        ),
+        Family(
+            "kll_quantiles",
             "kll:KLL",
             "kll:KLLGroups",
             {"k": 200},
@@ -156,13 +173,6 @@ FAMILIES: dict[str, Family] = {
             {"k": 100},
             seeded=True,
             spark_merge="max_by",
-        ),
-        Family(
-            "tail_quantiles",
-            "ddsketch:DDSketch",
-            "ddsketch:DDSketchGroups",
-            {"relative_accuracy": 0.01},
-            of_column=_number,
         ),
         Family(
             "frequency",

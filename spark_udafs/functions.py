@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 SKETCHES = tuple(name for name, line in FAMILIES.items() if not line.exact)
 """The names of the registry's families that are sketches."""
 
-_KINDS = {"quantiles": {"": "double", "_long": "long"}, "top_k": {"": "string", "_long": "long"}}
+_NUMBERS = {"": "double", "_long": "long"}
+_KINDS = {"quantiles": _NUMBERS, "kll_quantiles": _NUMBERS, "top_k": {"": "string", "_long": "long"}}
 """Families whose bytes don't say what they hold: one function for each kind."""
 
 ColumnOrName = Column | str

@@ -54,7 +54,7 @@ def test_methods_leave_the_stream_they_are_called_on_alone() -> None:
 
 def test_the_column_decides_the_type_that_sketches_are_of() -> None:
     found = asked().aggregates
-    assert found["y"].params == {"k": 200, "kind": "double"}
+    assert found["y"].params == {"relative_accuracy": 0.01, "kind": "double"}
     assert found["tags"].params["kind"] == "string"
     assert found["tags"].answer == {"k": 10}
 
@@ -95,6 +95,7 @@ def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) 
         (lambda: posts().group_by("tags"), "explode"),
         (lambda: posts().explode("x"), "no list"),
         (lambda: posts().tumbling("1m").agg(q=quantiles("user")), "string"),
+        (lambda: posts().tumbling("1m").agg(q=quantiles("at")), "ask for kll_quantiles"),
         (lambda: Stream.from_batches({"at": pl.Int64}, time="at"), "unit"),
         (lambda: Stream.from_batches({"at": pl.Int64}, time="nope"), "no column"),
         (lambda: aggregate("distinct", "user", size=3), "no option size"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import ddsketch
@@ -50,6 +51,50 @@ def test_every_quantile_keeps_the_relative_accuracy(name: str, accuracy: float) 
     for x in ordered[:: len(ordered) // 7]:
         below, upto = sketch.rank_bounds(x)
         assert below <= np.mean(values <= x) + 1e-12 and upto >= np.mean(values < x) - 1e-12
+
+
+@pytest.mark.parametrize("accuracy", [0.01, 1 / 3])
+def test_quantiles_of_whole_numbers_are_whole_and_small_ones_exact(accuracy: float) -> None:
+    exact = int(np.ceil((1 - accuracy) / (2 * accuracy))) - 1
+    values = np.concatenate([np.arange(-exact, exact + 1), 7 ** np.arange(23), -(2 ** np.arange(63))])
+    sketch, ordered = DDSketch(accuracy, "long").update(values), np.sort(values).tolist()
+    for at, true in enumerate(ordered):
+        q = at / (len(ordered) - 1)
+        found, (lower, upper) = sketch.quantile(q), sketch.quantile_bounds(q)
+        assert {type(found), type(lower), type(upper)} == {int}
+        assert lower <= true <= upper and lower <= found <= upper
+        assert found == true if abs(true) <= exact else abs(found - true) <= accuracy * abs(true) + 0.5
+    assert sketch.copy().quantile(1) == pickle.loads(pickle.dumps(sketch)).quantile(1) == sketch.quantile(1)
+
+
+def test_whole_numbers_at_the_ends_of_int64() -> None:
+    ends = np.array([-(2**63), 2**63 - 1])
+    sketch = DDSketch(0.01, "long").update(ends)
+    assert [sketch.quantile(q) / 2**63 for q in (0, 1)] == pytest.approx([-1, 1], rel=0.01)
+    assert all(-(2**63) <= edge < 2**63 for q in (0, 1) for edge in sketch.quantile_bounds(q))
+    with pytest.raises(SketchError, match="kind"):
+        DDSketch(kind="float")  # type: ignore[arg-type]
+
+
+DRAWS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+    "normal": lambda random: random.normal(size=1_000_000),
+    "lognormal": lambda random: random.lognormal(0, 1, 1_000_000),
+    "Pareto": lambda random: random.pareto(1.5, 1_000_000) + 1,
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_p50_p99_and_p999_to_two_percent_of_value_or_a_twentieth_percent_of_rank(name: str) -> None:
+    # What `quantiles` promises of its default, in at most 14,000 bytes.
+    for seed in range(3):
+        values = DRAWS[name](np.random.default_rng(seed))
+        sketch, ordered = DDSketch().update(values), np.sort(values)
+        for q in (0.5, 0.99, 0.999):
+            found = sketch.quantile(q)
+            rank = np.searchsorted(ordered, found) / len(ordered)
+            value = abs(found / ordered[int(np.ceil(q * len(ordered))) - 1] - 1)
+            assert value <= 0.02 or abs(rank - q) <= 0.0005, (q, value, rank)
+        assert len(sketch.to_bytes()) <= 14_000
 
 
 @pytest.mark.parametrize("name", ["normal", "lognormal", "pareto", "zeros"])

@@ -33,8 +33,8 @@ ASKED = {
     "rows": ask.count(),
     "users": ask.distinct("user"),
     "user_set": ask.aggregate("distinct_set", "user", lg_k=10),
-    "prices": ask.quantiles("price"),
-    "items_spread": ask.quantiles("item"),
+    "prices": ask.kll_quantiles("price"),
+    "items_spread": ask.kll_quantiles("item"),
     "tags": ask.top_k("tags"),
     "items": ask.top_k("item", max_size=64),
     "some": ask.sample("user", k=7),
@@ -49,7 +49,8 @@ ASKED = {
     "spread": ask.variance("price"),
 }
 BUCKETED = {
-    "price_tail": ask.tail_quantiles("price"),
+    "price_quantiles": ask.quantiles("price"),
+    "item_quantiles": ask.quantiles("item"),
     "item_counts": ask.frequency("item", eps=0.01),
     "tags_seen": ask.membership("tags", capacity=100),
 }
@@ -175,7 +176,7 @@ def _samples_alike(a: Any, b: Any) -> None:
 
 
 _COMPARE: dict[str, Callable[[Any, Any], None]] = {
-    "quantiles": _spread_alike,
+    "kll_quantiles": _spread_alike,
     "top_k": _items_alike,
     "sample": _samples_alike,
     "sum": _close,

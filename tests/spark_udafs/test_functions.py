@@ -28,7 +28,7 @@ def rows(spark: Any) -> Any:
 
 def test_every_sketch_has_its_functions_in_sql(spark: Any, rows: Any) -> None:
     for name in sg.SKETCHES:
-        asked = f"SELECT answer_{name}{'_long' if name in ('quantiles', 'top_k') else ''}(sketch_{name}(id))"
+        asked = f"SELECT answer_{name}{'_long' if name in sg._KINDS else ''}(sketch_{name}(id))"
         (told,) = spark.sql(f"{asked} FROM sketched_rows").first()
         assert json.loads(told), name
 
