@@ -125,6 +125,15 @@ def distinct(column: str, lg_k: int = 12) -> Aggregate:
     return aggregate("distinct", column, lg_k=lg_k)
 
 
+def distinct_set(column: str, lg_k: int = 12) -> Aggregate:
+    """Which different values, as a set: Theta with 2^lg_k hashes, error 1 / √(2^lg_k − 1) at one sigma.
+
+    `compare` gives unions, intersections, differences and the Jaccard index of two such columns, of one table
+    or of two; Spark has `theta_union`, `theta_intersection` and `theta_difference` for them.
+    """
+    return aggregate("distinct_set", column, lg_k=lg_k)
+
+
 def quantiles(column: str, relative_accuracy: float = 0.01) -> Aggregate:
     """How values are spread: DDSketch; every quantile, tails included, is always within 1 % of its value.
 

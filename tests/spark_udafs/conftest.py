@@ -32,7 +32,7 @@ COLUMNS = {
 ASKED = {
     "rows": ask.count(),
     "users": ask.distinct("user"),
-    "user_set": ask.aggregate("distinct_set", "user", lg_k=10),
+    "user_set": ask.distinct_set("user", lg_k=10),
     "prices": ask.kll_quantiles("price"),
     "items_spread": ask.kll_quantiles("item"),
     "tags": ask.top_k("tags"),
