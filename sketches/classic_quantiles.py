@@ -133,7 +133,8 @@ def _compacted(data: bytes) -> tuple[bytes, str]:
     n = int.from_bytes(data[8:16], "little")
     if longs != 2 or not 0 < n < _MOST or len(data) < 32 or len(data) % 8:
         return b"", "it ends within its header, or counts too much"
-    numbers = np.frombuffer(data, "<f8", -1, 16) + 0.0
+    with np.errstate(invalid="ignore"):  # a signalling NaN, refused below
+        numbers = np.frombuffer(data, "<f8", -1, 16) + 0.0
     low, high, held = numbers[0], numbers[1], numbers[2:]
     based, levels = n % (2 * k), n // (2 * k)
     if flags & _COMPACT:

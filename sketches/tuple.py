@@ -191,8 +191,14 @@ class Tuple(Sketch):
         """The sum over all keys of each number, with bounds at so many standard deviations."""
         found = []
         for numbers in self._numbers.T.astype(np.float64):
-            estimate = float(numbers.sum()) / self.theta
-            spread = std_devs * float(np.sqrt((numbers**2).sum() * (1 - self.theta))) / self.theta
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # totals beyond double are infinite, and say so
+                estimate = float(numbers.sum() / self.theta)
+                missing = (
+                    float(np.sqrt((numbers**2).sum() * (1 - self.theta))) if self._theta < MAX_THETA else 0.0
+                )
+                spread = std_devs * missing / self.theta
             found.append(Total(estimate, estimate - spread, estimate + spread))
         return found
 

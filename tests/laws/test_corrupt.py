@@ -104,13 +104,15 @@ def mutations(image: bytes, others: list[bytes], rng: np.random.Generator) -> by
 
 
 def fuzz(images: int) -> None:
-    """So many mutated images over all families, seeds fixed."""
+    """So many mutated images over all families, seeds fixed: read as one sketch, and merged into groups."""
     for number, (family, kind) in enumerate(CASES):
         rng = np.random.default_rng(number)
         originals = [small(family, kind, size) for size in (0, 1, 3, 9, 60, 400)]
-        for _ in range(images // len(CASES)):
+        for _ in range(-(-images // len(CASES))):
             original = originals[int(rng.integers(0, len(originals)))]
-            survives(family, kind, mutations(original, originals, rng))
+            image = mutations(original, originals, rng)
+            survives(family, kind, image)
+            merged_too(family, kind, [image])
 
 
 def test_mutated_images() -> None:
