@@ -20,7 +20,7 @@ from ..operators.table import schema_of
 from .forms import spark_type
 from .kafka_offsets import Known, Offsets, TopicPartition
 from .kafka_options import KafkaOptions
-from .kafka_workers import Letters, reading, report_known
+from .kafka_workers import Letters, reading, report_known, settle
 from .merge_plan import partials_of
 from .partials import Partials
 
@@ -168,6 +168,7 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
             report_known(options, task.group, r.place, known)
         if delta.table is not None:
             yield from plan.batches(delta.table)
+    settle()
     yield plan.announcement(total, task.watermark_us)
 
 

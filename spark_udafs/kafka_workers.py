@@ -6,6 +6,7 @@ where a partition's next range goes to another process, a seek there is all it c
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections import OrderedDict
@@ -70,6 +71,17 @@ def reading(
     _readers[key] = reader
     while len(_readers) > _MOST_READERS:
         _readers.popitem(last=False)[1].close()
+
+
+def settle() -> None:
+    """Once a process: take what is loaded by now out of the garbage collector's sight.
+
+    Spark collects garbage after each task, which takes a tenth of a second with all of Numba's and Polars'
+    modules there to look through.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 def report_known(options: KafkaOptions, group: str, place: TopicPartition, known: Known) -> None:

@@ -10,6 +10,8 @@ _DEFAULTS: dict[str, Any] = {
     "fetch.queue.backoff.ms": 10,
     # Enough for two fetches' time; a queued message takes some 400 bytes besides its own, so no more.
     "queued.min.messages": 200_000,
+    # A broker keeps a fetch for so long where nothing new comes, and a seek waits for it to come back.
+    "fetch.wait.max.ms": 50,
     # A broker that comes back is found again within a second.
     "reconnect.backoff.max.ms": 1000,
     "allow.auto.create.topics": False,
