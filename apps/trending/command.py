@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ..ending import at_once
+
 
 class Engine(StrEnum):
     """Where the stream runs."""
@@ -46,6 +48,7 @@ def trending(
 
         streamgauge demo trending --json | jq .all_inside_bounds
     """
-    from .demo import Options, run
+    with at_once():
+        from .demo import Options, run
 
     run(Options(engine.value, seconds, rate, input, speed, seed, as_json, keep))

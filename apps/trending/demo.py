@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -22,10 +19,11 @@ from ...operators.lateness import PartitionTime
 from ...operators.merge import merge
 from ...operators.sketching import Sketcher
 from ...operators.stream import Stream
+from ..ending import in_order
 from ..java import find_java
 from ..kafka.broker import BrokerError, EmbeddedKafka
 from ..kafka.command import Running, find_running, remember
-from ..kafka.jars import kafka_jars
+from ..kafka.jars import KAFKA, kafka_jars
 from ..replay.batch import Source
 from ..replay.generated import Generated, one_slice
 from ..replay.load import Load
@@ -34,6 +32,7 @@ from ..replay.recorded import Recording
 from .answers import windows
 from .engines import ENGINES, Engine
 from .exact import Exact, read_exact
+from .stage import stage
 from .stream import TOPIC, trending
 from .summary import Summary
 from .watch import watch
@@ -69,7 +68,7 @@ def run(options: Options) -> None:
     if options.input is not None:
         recording = Recording.open(options.input, options.speed, options.seconds)
     try:
-        with _stopping_in_order() as broker:
+        with in_order() as broker:
             kafka = _broker(options.keep, console, broker)
             with ExitStack() as rest:
                 summary = _streamed(options, recording, kafka, console, rest)
@@ -94,11 +93,11 @@ def _broker(keep: bool, console: Console, stack: ExitStack) -> EmbeddedKafka:
     kafka_jars()
     kafka = EmbeddedKafka(detached=keep)
     stack.callback(kafka.stop)
-    with console.status("starting Kafka"):
+    with stage(console, f"starting Kafka {KAFKA}", f"Kafka {KAFKA} serves"):
         kafka.start()
-    if keep:
-        remember(Running(kafka.pid, kafka.port, str(kafka.folder), False, time.time()))
-    kafka.create_topic(TOPIC, PARTITIONS)
+        if keep:
+            remember(Running(kafka.pid, kafka.port, str(kafka.folder), False, time.time()))
+        kafka.create_topic(TOPIC, PARTITIONS)
     return kafka
 
 
@@ -110,9 +109,9 @@ def _streamed(
     stream = trending(kafka.bootstrap_servers, delay=delay, config={"log_level": 0})
     engine: Engine = ENGINES[options.engine]()
     stack.callback(engine.stop)
-    with console.status("compiling kernels (once; they are kept)"):
+    with stage(console, "loading kernels (compiling them the first time: a minute or two)"):
         _compile(stream)
-    with console.status(f"starting {engine.title}"):
+    with stage(console, f"starting {engine.title}{engine.takes}", f"{engine.title} runs"):
         engine.start(stream)
     source: Source = recording or Generated(_load(options), seconds=options.seconds)
     replay = Replay(source, TOPIC, kafka.bootstrap_servers)
@@ -120,7 +119,7 @@ def _streamed(
     replay.start()
     note = f"{kafka.bootstrap_servers} · topic {TOPIC} · Ctrl-C stops everything"
     seconds = watch(engine, replay, options.seconds if recording is None else None, note, console)
-    with console.status("closing the last windows"):
+    with stage(console, "closing the last windows"):
         look = engine.finish()
     exact = _exact(stream, kafka.bootstrap_servers, console)
     kept = kafka.bootstrap_servers if options.keep else None
@@ -148,21 +147,3 @@ def _exact(stream: Stream, servers: str, console: Console) -> Exact:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         return read_exact(stream, servers, lambda done, total: bar.update(task, completed=done, total=total))
-
-
-@contextmanager
-def _stopping_in_order() -> Iterator[ExitStack]:
-    """A stack whose callbacks run undisturbed however the program is asked to end: Ctrl-C, or SIGTERM."""
-
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with ExitStack() as outside, ExitStack() as stack:
-        outside.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
-        outside.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupted))
-        try:
-            yield stack
-        finally:
-            # A second Ctrl-C would leave the rest running.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)

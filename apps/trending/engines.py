@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import signal
 import tempfile
+import threading
+import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,6 +28,8 @@ from ...operators.table import END, START, schema_of
 from ..replay.generated import Generated
 from ..replay.load import Load
 from ..replay.sender import send
+
+log = logging.getLogger("streamgauge.demo")
 
 _STOP_SECONDS = 10.0
 
@@ -49,6 +55,8 @@ class Engine(Protocol):
 
     name: str
     title: str
+    takes: str
+    """What is to be said of the time that its start takes."""
 
     def start(self, stream: Stream) -> None:
         """Begin to read; returns once it does."""
@@ -68,6 +76,7 @@ class Local:
 
     name = "local"
     title = "the standalone consumer"
+    takes = ""
 
     def __init__(self) -> None:
         self._run: Run | None = None
@@ -105,17 +114,18 @@ class Spark:
 
     name = "spark"
     title = "Spark"
+    takes = " and its workers, with a rehearsal (20 s or so)"
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="streamgauge-spark-")
         self._session: Any = None
         self._query: Any = None
         self._windows: dict[datetime, pa.Table] = {}
+        self._changed: deque[tuple[int, pa.Table]] = deque()
         self._empty: pa.Table = None
 
     def start(self, stream: Stream) -> None:
         """Begin to read."""
-        from ...spark_udafs.session import session
         from ...spark_udafs.tables import as_table
 
         folder = self._folder.name
@@ -130,17 +140,13 @@ class Spark:
         # The JVM and its workers inherit it: what they say would spoil the screen.
         with _errors_to(Path(folder, "spark.log")):
             try:
-                with _interrupts_put_off():
-                    self._session = session("streamgauge demo", config=config)
+                self._session = _session(config)
                 self._rehearse(stream)
             except Exception as error:
                 raise self._failed(error) from error
 
-        def keep(frame: Any, _: int) -> None:
-            for batch in as_table(frame).to_batches():
-                for row in range(batch.num_rows):
-                    one = pa.Table.from_batches([batch.slice(row, 1)])
-                    self._windows[one.column(START)[0].as_py()] = one
+        def keep(frame: Any, number: int) -> None:
+            self._changed.append((number, as_table(frame)))
 
         self._query = self._writer(stream, "query").foreachBatch(keep).start()
 
@@ -175,13 +181,20 @@ class Spark:
 
         if not self._query.isActive:
             raise self._failed(self._query.exception())
-        # The account first: it is told after its batch's windows.
-        account = account_of(self._query)
+        # A batch's account is told some time after its windows: show both together.
+        account, progress = account_of(self._query), self._query.lastProgress
+        while self._changed and progress and self._changed[0][0] <= progress["batchId"]:
+            self._take(self._changed.popleft()[1])
         tables = list(self._windows.values())
-        progress = self._query.lastProgress
         watermark = progress and progress["eventTime"].get("watermark")
         until = datetime.fromisoformat(watermark) if watermark else None
         return Look(pa.concat_tables(tables) if tables else self._empty, account, until)
+
+    def _take(self, changed: pa.Table) -> None:
+        """Windows as they are now, in place of what was known of them."""
+        for row in range(changed.num_rows):
+            one = changed.slice(row, 1)
+            self._windows[one.column(START)[0].as_py()] = one
 
     def finish(self) -> Look:
         """End it, everything that was read counted."""
@@ -191,34 +204,50 @@ class Spark:
 
     def stop(self) -> None:
         """End it now."""
-        if self._query is not None:
-            self._query.stop()
-            self._query = None
-        if self._session is not None:
-            self._session.stop()
-            self._session = None
-        self._folder.cleanup()
+        query, session = self._query, self._session
+        self._query = self._session = None
+        try:
+            if query is not None:
+                query.stop()
+            if session is not None:
+                session.stop()
+        except Exception as error:
+            # Java is gone already: who closes a terminal ends all that runs in it.
+            log.debug("Spark did not stop in order: %s", error)
+        finally:
+            self._folder.cleanup()
 
 
-@contextmanager
-def _interrupts_put_off() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until the end of the block.
+def _session(config: dict[str, str]) -> Any:
+    """A Spark session, made in another thread so that this one can be interrupted; Java then ends too.
 
-    PySpark, interrupted while it launches Java, removes the folder in which Java is to say its port; Java
-    then fails, but its gateway's threads go on for ever, and nobody knows the process.
+    PySpark itself, interrupted while it launches Java, removes the folder in which Java is to say its port:
+    Java fails, but its gateway's threads go on for ever, and nobody knows the process. And in the main thread
+    it would take over Ctrl-C.
     """
-    asked: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, _: asked.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    from pyspark import SparkContext
+
+    from ...spark_udafs.session import session
+
+    made: Future[Any] = Future()
+
+    def make() -> None:
+        try:
+            made.set_result(session("streamgauge demo", config=config))
+        except BaseException as error:
+            made.set_exception(error)
+
+    thread = threading.Thread(target=make, name="streamgauge-spark", daemon=True)
+    thread.start()
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if asked:
-        raise KeyboardInterrupt
+        return made.result()
+    except KeyboardInterrupt:
+        while thread.is_alive() and SparkContext._gateway is None:
+            time.sleep(0.05)
+        if (gateway := SparkContext._gateway) is not None:
+            gateway.proc.terminate()
+            gateway.proc.wait(_STOP_SECONDS)
+        raise
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rich.text import Text
 from ...operators.accounting import Account
 from .answers import CONFIDENCE, Bounded, Tag, Window
 from .exact import Exact, ExactWindow
-from .view import accounting, between
+from .view import accounting, between, plain
 
 _NONE = ExactWindow()
 _STYLE: dict[str, Any] = {
@@ -218,7 +218,7 @@ class Summary:
         for rank, tag in enumerate(window.tags, 1):
             table.add_row(
                 str(rank),
-                f"#{tag.name}",
+                Text(f"#{plain(tag.name)}"),
                 f"{tag.estimate:,.0f}",
                 f"{one.exact.tags[tag.name]:,}",
                 Text.assemble(between(tag), " ", _mark(one.tag_inside(tag))),

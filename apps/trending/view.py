@@ -46,7 +46,7 @@ class View:
         yield self._head()
         if width >= _WIDE:
             n = min(rows - 2, 10)
-            left = width * 11 // 21
+            left = width * 10 // 21
             sides = Table.grid(expand=True, padding=0)
             sides.add_column(width=left)
             sides.add_column(ratio=1)
@@ -91,7 +91,7 @@ class View:
         if latest is None:
             waiting = Text("waiting for the first window…", style="dim", justify="center")
             return Panel(waiting, title="top hashtags", title_align="left", box=box.ROUNDED, height=height)
-        longest = max([12, *(_cells(tag.name) + 1 for tag in latest.tags[:n])])
+        longest = max([12, *(_cells(plain(tag.name)) + 1 for tag in latest.tags[:n])])
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(justify="right", style="dim", width=2)
         table.add_column(no_wrap=True, width=min(longest, width // 3), overflow="ellipsis")
@@ -103,7 +103,7 @@ class View:
         for rank, tag in enumerate(latest.tags[:n], 1):
             table.add_row(
                 str(rank),
-                Text(f"#{tag.name}", style="bold" if rank <= 3 else ""),
+                Text(f"#{plain(tag.name)}", style="bold" if rank <= 3 else ""),
                 bar(tag, most, max(width - used, 4)),
                 f"{tag.estimate:,.0f}",
                 between(tag),
@@ -133,7 +133,7 @@ class View:
                 f"{window.posts:,}",
                 f"{window.authors.estimate:,.0f}",
                 between(window.authors),
-                f"#{window.tags[0].name}" if window.tags else "",
+                Text(f"#{plain(window.tags[0].name)}" if window.tags else ""),
             )
         return Panel(
             table,
@@ -147,7 +147,7 @@ class View:
     def _sample(self, n: int) -> Panel:
         latest = self._latest()
         posts = latest.sample[:n] if latest is not None else ()
-        lines = [Text(" ".join(post.split()), no_wrap=True, overflow="ellipsis") for post in posts]
+        lines = [Text(plain(post), no_wrap=True, overflow="ellipsis") for post in posts]
         return Panel(
             Group(*lines),
             title="posts picked at random",
@@ -169,8 +169,8 @@ class View:
         return watermark is not None and window.end <= watermark
 
     def _named(self, window: Window) -> str:
-        state = "closed" if self._closed(window) else "filling"
-        return f"{_clock(window.start)} – {_clock(window.end)} UTC · {state}"
+        state = "[green]●[/]" if self._closed(window) else "[yellow]○[/]"
+        return f"{state} {_clock(window.start)} – {_clock(window.end)} UTC"
 
 
 def bar(tag: Tag, most: float, width: int) -> Text:
@@ -199,6 +199,18 @@ def between(bounds: Bounded) -> str:
     if round(bounds.lower) == round(bounds.upper):
         return "exactly"
     return f"{bounds.lower:,.0f}–{bounds.upper:,.0f}"
+
+
+def plain(text: str) -> str:
+    """A stranger's text in one line, without what would steer the terminal or what it draws in other widths.
+
+    >>> plain("so\\n\\x1b[2Jproud \\u2764\\ufe0f")
+    'so [2Jproud ❤'
+    """
+    joined = " ".join(text.split())
+    return "".join(
+        letter for letter in joined if letter.isprintable() and letter != "\N{VARIATION SELECTOR-16}"
+    )
 
 
 def _cells(text: str) -> int:

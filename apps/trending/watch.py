@@ -73,8 +73,9 @@ def _until_all_is_in(
         news = warnings.latest or ("the replay is over, the engine catches up" if over else "")
         if live.console.is_terminal:
             found, until = windows(look.table), look.closed_until
+            planned = seconds if seconds is not None and elapsed <= seconds else None
             shown = Snapshot(
-                engine.title, elapsed, seconds, found, until, look.account, rate, lag, news or note
+                engine.title, elapsed, planned, found, until, look.account, rate, lag, news or note
             )
             live.update(View(shown), refresh=True)
         elif elapsed - told >= _TELL:

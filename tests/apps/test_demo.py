@@ -163,12 +163,40 @@ def test_ctrl_c_stops_everything(tmp_path: Path, engine: str, moment: tuple[str,
 
 
 @linux
-def test_sigterm_stops_everything_too(tmp_path: Path) -> None:
+def test_ctrl_c_while_modules_are_loaded_is_the_end_without_a_word(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--engine", "local")
+    while b"numpy" not in Path(f"/proc/{demo.process.pid}/maps").read_bytes():
+        assert demo.process.poll() is None
+        time.sleep(0.005)
+    os.killpg(demo.process.pid, signal.SIGINT)
+    code, out, err = demo.ended()
+    assert (code, out) == (130, "") and "Traceback" not in err
+    assert demo.nothing_is_left()
+
+
+@linux
+def test_sigterm_and_a_repeated_ctrl_c_stop_everything(tmp_path: Path) -> None:
     demo = Demo(tmp_path, "--engine", "local", "--rate", "500", "--seconds", "600")
     demo.wait_for("spawn_main")
     demo.process.terminate()
-    assert demo.ended()[0] == 130
+    for _ in range(3):
+        os.killpg(demo.process.pid, signal.SIGINT)
+        time.sleep(0.1)
+    code, _, err = demo.ended()
+    assert code == 130 and "Traceback" not in err
     assert demo.nothing_is_left()
+
+
+@linux
+@pytest.mark.spark
+def test_a_closed_terminal_ends_everything_spark_too(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--rate", "500", "--seconds", "600")
+    demo.wait_for("SparkSubmit")
+    os.killpg(demo.process.pid, signal.SIGHUP)
+    code, _, err = demo.ended()
+    assert code == 130 and "Traceback" not in err
+    assert demo.nothing_is_left()
+    assert list(tmp_path.iterdir()) == []
 
 
 @linux

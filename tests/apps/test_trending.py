@@ -198,6 +198,17 @@ def test_the_view_fits_the_terminal_and_shows_everything(width: int, height: int
         assert "first post" in text
 
 
+def test_texts_of_strangers_steer_nothing() -> None:
+    made = snapshot(1)
+    nasty = "\x1b[2J[red]tag[/red]\N{RIGHT-TO-LEFT OVERRIDE}\a"
+    window = replace(made.windows[0], tags=(Tag(1, 1, 1, nasty),), sample=(f"so proud ❤️ {nasty}",))
+    summary = Summary.of("Spark", made.account, 30.0, [window], Exact(STREAM))
+    for width, what in ((120, View(replace(made, windows=[window]))), (80, summary)):
+        text = shown(what, width, 30)
+        assert "#[2J[red]tag[/red]" in text
+        assert not set(text) & {"\x1b", "\a", "\N{RIGHT-TO-LEFT OVERRIDE}", "\N{VARIATION SELECTOR-16}"}
+
+
 def test_the_summary_of_a_large_run_is_not_cut_off_at_80_columns() -> None:
     made = snapshot(3)
     summary = Summary.of("Spark", made.account, 30.0, made.windows, Exact(STREAM))

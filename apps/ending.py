@@ -1,0 +1,80 @@
+"""How a program ends when it is told to: by Ctrl-C, by SIGTERM, or because its terminal was closed.
+
+Only the standard library's lightest is imported, so that this is in place before anything else is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+INTERRUPTED = 130
+"""The exit code of a program that was told to end, as shells give it for Ctrl-C."""
+
+ASKING = tuple(
+    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
+)
+"""The signals by which a program is told to end."""
+
+_ONCE = 10.0
+"""Seconds within which a second signal is the same wish as the first."""
+
+
+def leave_at_once() -> Any:
+    """From here on Ctrl-C ends the process, and nothing more is done; gives the handler it had."""
+    return signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within the block, while nothing is running yet that needs an end of its own, Ctrl-C is one.
+
+    Modules are imported so: an interrupted import shows a traceback at best, or hides it and goes on.
+    """
+    before = leave_at_once()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def in_order() -> Iterator[ExitStack]:
+    """A stack whose callbacks run undisturbed however the program is told to end.
+
+    Within the block each of those signals is a `KeyboardInterrupt`, and so is what fails because of one:
+    a closed terminal, or a service's end, also ends the processes that this one has started.
+    """
+    told: list[float] = []
+
+    def interrupted(*_: object) -> None:
+        now = time.monotonic()
+        # Impatient repeats must not interrupt the end that has begun.
+        if not told or now - told[-1] > _ONCE:
+            told.append(now)
+            raise KeyboardInterrupt
+
+    with ExitStack() as outside:
+        heeded = _heeded()
+        for number in heeded:
+            outside.callback(signal.signal, number, signal.signal(number, interrupted))
+        try:
+            with ExitStack() as stack:
+                try:
+                    yield stack
+                finally:
+                    for number in heeded:
+                        signal.signal(number, signal.SIG_IGN)
+        except Exception:
+            if told:
+                raise KeyboardInterrupt from None
+            raise
+
+
+def _heeded() -> list[signal.Signals]:
+    """Those of the signals that count: `nohup`, and scripts for what they run beside, have some ignored."""
+    return [number for number in ASKING if signal.getsignal(number) is not signal.SIG_IGN]

@@ -1,0 +1,16 @@
+"""The program `streamgauge`: its command line, which Ctrl-C ends without a traceback while it loads too."""
+
+from __future__ import annotations
+
+from .ending import at_once, leave_at_once
+
+
+def main() -> None:
+    """Run the command line; see `apps.cli`."""
+    with at_once():
+        from .cli import main as command_line
+    try:
+        command_line()
+    finally:
+        # Python's own end takes a moment, and shows a traceback where it is interrupted.
+        leave_at_once()
