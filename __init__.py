@@ -21,6 +21,8 @@ _EXPORTS: dict[str, str] = {
     "ClassicQuantiles": ".sketches.classic_quantiles",
     "CountMin": ".sketches.count_min",
     "DDSketch": ".sketches.ddsketch",
+    "DecayedCount": ".sampling.decayed_counts",
+    "DecayedQuantiles": ".sampling.decayed_quantiles",
     "DecayedReservoir": ".sampling.decayed",
     "FrequentItems": ".sketches.frequent_items",
     "HLL": ".sketches.hll",

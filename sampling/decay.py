@@ -70,6 +70,39 @@ class HalfLife:
     def weights(self, times: np.ndarray, now: int) -> np.ndarray:
         """The weights as of the time `now`: 1 for a row of now, a half for one a half-life old.
 
-        For weighted counts, sums and quantiles decayed in the same way as a `DecayedReservoir`.
+        Those of `DecayedReservoir`, `DecayedCount` and `DecayedQuantiles`, and for any other decayed sum.
         """
         return np.exp2((times - now) / (self.seconds * 1e6))
+
+    def weighed(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of rows of those times as of 1970: a part from 1 to 2, and the power of 2, in whole
+        half-lives.
+
+        So weights of any time are kept as doubles, and moved from one power to another without rounding.
+
+        >>> HalfLife(60.0).weighed(np.array([0, 30_000_000, 600_000_000]))[1].tolist()
+        [0, 0, 10]
+        """
+        epochs, rest = np.divmod(times, self.span)
+        return np.exp2(rest / self.span), epochs
+
+    @property
+    def span(self) -> int:
+        """The half-life in whole microseconds."""
+        return max(round(self.seconds * 1e6), 1)
+
+    def as_of(self, weights: np.ndarray, epochs: np.ndarray, now: np.ndarray) -> np.ndarray:
+        """Weights of those powers of 2 as of the times `now` (int64 microseconds)."""
+        part, epoch = self.weighed(now)
+        return moved(weights, epochs, epoch) / part
+
+
+def moved(weights: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Weights of the powers of 2 `old` as of the powers `new`; what is too light for a double is 0."""
+    # Far apart they may be by more than the 32 bits that ldexp takes.
+    return np.ldexp(weights, np.clip(old - new, -4000, 4000).astype(np.int32))
+
+
+def as_moment(now: datetime | int, family: str) -> int:
+    """One time as int64 microseconds since 1970. Raises `TypeError` and `ValueError` as `as_times` does."""
+    return int(as_times(now, Rows(pa.nulls(1), None, 1), family)[0])

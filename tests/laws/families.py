@@ -15,6 +15,8 @@ from streamgauge.sampling.bernoulli import (
     HashSampleGroups,
 )
 from streamgauge.sampling.decayed import DecayedReservoir, DecayedReservoirGroups
+from streamgauge.sampling.decayed_counts import DecayedCount, DecayedCountGroups
+from streamgauge.sampling.decayed_quantiles import DecayedQuantiles, DecayedQuantilesGroups
 from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
 from streamgauge.sampling.sliding import SlidingWindowSample, SlidingWindowSampleGroups
 from streamgauge.sampling.stratified import StratifiedReservoir, StratifiedReservoirGroups
@@ -281,6 +283,28 @@ FAMILIES = [
         others=({"k": 80}, {"k": 7}),
         inputs=_time,
         seeded=True,
+    ),
+    Family(
+        "DecayedCount",
+        DecayedCount,
+        DecayedCountGroups,
+        {"half_life": 1e9},
+        KINDS,
+        promises.decayed_count,
+        inputs=_time,
+        order=False,
+    ),
+    Family(
+        "DecayedQuantiles",
+        DecayedQuantiles,
+        DecayedQuantilesGroups,
+        {"half_life": 1e9, "relative_accuracy": 0.02},
+        ("long", "double"),
+        promises.decayed_quantiles,
+        inputs=_time,
+        loose=0.3,
+        cut=False,
+        order=False,
     ),
     Family(
         "SlidingWindowSample",

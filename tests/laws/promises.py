@@ -107,6 +107,37 @@ def relative_quantiles(sketch: Any, values: list[Any]) -> float:
     return worst
 
 
+def decayed_count(sketch: Any, values: list[Any]) -> float:
+    """With a half-life of decades: every row counts as one, nearly."""
+    n, estimate = len(values), sketch.estimate()
+    lower, upper = sketch.bounds()
+    fine = sketch.n == n and lower <= estimate <= upper and n * (1 - 1e-5) <= estimate <= n * (1 + 1e-12)
+    return 0.0 if fine else BROKEN
+
+
+def decayed_quantiles(sketch: Any, values: list[Any]) -> float:
+    """With a half-life of decades: values off by their share, at ranks off by next to nothing."""
+    ordered = np.sort(np.array([value for value in values if value == value], float))
+    n = len(ordered)
+    if sketch.n != n:
+        return BROKEN
+    worst = 0.0
+    for q in (0.0, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0) if n else ():
+        found, (lower, upper) = sketch.quantile(q), sketch.quantile_bounds(q)
+        near = ordered[max(int(q * n * (1 - 1e-5)) - 1, 0) : int(q * n * (1 + 1e-5)) + 2]
+        near = np.where(np.abs(near) < 2.4e-308, 0.0, near)  # what is this small counts as zero
+        errors = [
+            0.0
+            if found == true
+            else excess(abs(found - true), sketch.relative_accuracy * abs(true) * (1 + 1e-9))
+            for true in near.tolist()
+        ]
+        if not lower <= found <= upper or not ((near >= lower * (1 - 1e-9)) | (near <= upper)).any():
+            return BROKEN
+        worst = max(worst, min(errors))
+    return worst
+
+
 def frequencies(sketch: Any, values: list[Any]) -> float:
     counts = Counter(values)
     if sketch.weight != len(values):
