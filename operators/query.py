@@ -35,6 +35,4 @@ def answers(asked: Aggregate, column: pa.Array | pa.ChunkedArray) -> Any:
         column = column.combine_chunks()
     groups = asked.groups(len(column))
     groups.merge(np.arange(len(column)), column)
-    if asked.family.exact:
-        return groups.answers()  # type: ignore[attr-defined]
-    return [groups[group].answer(**asked.answer) for group in range(len(column))]
+    return groups.answers(**asked.answer)

@@ -6,6 +6,7 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 
 from . import jumps
 from .images import Format
@@ -27,6 +28,16 @@ class ReservoirGroups(JumpingGroups):
 
     def __init__(self, n: int = 0, k: int = 100, seed: int | None = None) -> None:
         super().__init__(n, k, seed)
+
+    def answers(self, **question: Any) -> Any:
+        """What `Reservoir.answer` gives, of each group: as a struct of Arrow where items are plain values."""
+        parts = self._pool.parts(np.arange(len(self)))
+        kind = parts.items.type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)):
+            return super().answers(**question)
+        ends = np.append(0, np.cumsum(parts.samples["size"]))
+        values = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), parts.items)
+        return pa.StructArray.from_arrays([pa.array(self.n), values], ["n", "values"])
 
     def _prepare(self, rows: Rows, **inputs: Any) -> None:
         if inputs:

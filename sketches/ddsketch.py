@@ -212,13 +212,28 @@ class DDSketchGroups(Groups):
         if len(images) and images.kind != "binary":
             raise SketchError(f"DDSketch: expected a column of binary to merge, got {images.kind}")
         at = images.per_value(as_groups(groups, len(column), len(self)))
-        for i in range(len(images)):
-            data = images.data[images.offsets[i] : images.offsets[i + 1]].tobytes()
-            self._store.merge_image(int(at[i]), data)
+        self._store.merge_images(at, images.data, images.offsets)
 
     def to_arrow(self) -> pa.Array:
-        """A protobuf a group, as `binary`."""
-        return pa.array([self._store.image(g) for g in range(len(self))], pa.binary())
+        """A protobuf a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        data, offsets = self._store.images()
+        small = offsets[-1] < 2**31
+        ends = offsets.astype(np.int32) if small else offsets
+        kind = pa.binary() if small else pa.large_binary()
+        return pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+    def answers(self, **question: Any) -> pa.Array:
+        """What `DDSketch.answer` gives, of each group: a struct of n and a list of quantiles."""
+        seen = seen_by(self._store)
+        some = seen > 0
+        shares = np.array(USUAL_QUANTILES)
+        found = quantiles(self._store, shares, self._kind == "long")
+        columns = [np.tile(shares, int(some.sum())), *(column[some].ravel() for column in found)]
+        rows = pa.StructArray.from_arrays(columns, ["q", "value", "lower", "upper"])
+        ends = np.concatenate([[0], np.cumsum(some * len(shares))]).astype(np.int32)
+        whole = bool((seen == np.floor(seen)).all())
+        n = pa.array(seen.astype(np.int64) if whole else seen)
+        return pa.StructArray.from_arrays([n, pa.ListArray.from_arrays(ends, rows)], ["n", "quantiles"])
 
     def __getitem__(self, group: int) -> DDSketch:
         sketch = DDSketch(self._store.relative_accuracy, self._kind)

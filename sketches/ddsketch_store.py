@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from . import ddsketch_images as images
 from . import ddsketch_kernels as kernels
 from .ddsketch_proto import DDSketchMessage
 from .kll_update import order_by_group
@@ -119,6 +120,29 @@ class Store:
                 part.contiguousBinCounts.extend(counts.tolist())
                 part.contiguousBinIndexOffset = first
         return bytes(message.SerializeToString(deterministic=True))
+
+    def images(self) -> tuple[np.ndarray, np.ndarray]:
+        """All sketches' protobufs one after the other, and where each begins and ends (int64)."""
+        spans, sizes = np.empty((self.n, 2, 3), np.int64), np.empty(self.n, np.int64)
+        images.measure(self.state, spans, sizes)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        data = np.empty(offsets[-1], np.uint8)
+        gamma = np.array([self.gamma]).view(np.int64)[0]
+        images.write(self.state, gamma, spans, offsets, data)
+        return data, offsets
+
+    def merge_images(self, groups: np.ndarray, data: np.ndarray, offsets: np.ndarray) -> None:
+        """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``."""
+        ends = np.ascontiguousarray(offsets, np.int64)
+        bits = np.empty(int(np.diff(ends).max(initial=0)) // 8 + 1, np.int64)
+        done, more = 0, (self.gamma, self.infinite, data, ends, groups, bits)
+        while done < len(groups):
+            done, why = images.merge(self.state, *more, done)
+            if why == images.NO_ROOM:
+                self._make_room()
+            elif why == images.NOT_PLAIN:
+                self.merge_image(int(groups[done]), data[ends[done] : ends[done + 1]].tobytes())
+                done += 1
 
     def merge_image(self, g: int, data: bytes) -> None:
         """Add the counts of a protobuf. Raises `SketchError` for other bytes and other accuracies."""

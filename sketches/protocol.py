@@ -100,3 +100,7 @@ class Groups(ABC):
     @abstractmethod
     def __getitem__(self, group: int) -> Any:
         """A copy of one group as a single sketch."""
+
+    def answers(self, **question: Any) -> Any:
+        """Each group's `answer`, in group order: a list, or an Arrow array of the same."""
+        return [self[group].answer(**question) for group in range(len(self))]

@@ -54,7 +54,10 @@ def windows(table: pa.Table) -> list[Window]:
     Bounds of authors hold with `CONFIDENCE`; those of tags always.
     """
     asked = aggregates_of(table.schema)
-    posts, tags, samples = (answers(asked[name], table.column(name)) for name in ("posts", "tags", "sample"))
+    posts, tags, samples = (
+        told.to_pylist() if isinstance(told, pa.Array) else told
+        for told in (answers(asked[name], table.column(name)) for name in ("posts", "tags", "sample"))
+    )
     authors = asked["authors"].groups(table.num_rows)
     authors.merge(np.arange(table.num_rows), table.column("authors").combine_chunks())
     estimates = authors.estimates()  # type: ignore[attr-defined]
@@ -71,7 +74,7 @@ def windows(table: pa.Table) -> list[Window]:
         for start, end, n, estimate, lower, upper, top, sample in zip(
             table.column(START).to_pylist(),
             table.column(END).to_pylist(),
-            posts.to_pylist() if isinstance(posts, pa.Array) else posts,
+            posts,
             estimates,
             lowers,
             uppers,

@@ -36,6 +36,9 @@ def test_groups_equal_singles(family: Family, kind: str) -> None:
         assert groups.to_arrow()[group].as_py() == sketch.to_bytes()
         if not family.seeded and family.cut:
             assert family.new(kind).update(values, **family.inputs(own)).to_bytes() == sketch.to_bytes()
+    told = groups.answers()
+    told = told.to_pylist() if isinstance(told, pa.Array) else told
+    assert told == [groups[group].answer() for group in range(N)]
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)

@@ -194,3 +194,48 @@ def test_groups_are_as_single_sketches_and_merge() -> None:
     assert total[0] == DDSketch().update(values)
     with pytest.raises(SketchError):
         total.merge([0], pa.array([b"x"], pa.binary()))
+
+
+def test_many_images_are_written_and_read_as_the_protobuf_library_does() -> None:
+    columns = [*STREAMS.values(), np.array([]), np.array([1.0]), np.array([0.0]), np.array([-np.inf, np.inf])]
+    groups = DDSketchGroups(len(columns), 0.02)
+    for g, values in enumerate(columns):
+        groups.update(np.full(len(values), g), values)
+    image = groups.to_arrow()
+    assert image.to_pylist() == [groups._store.image(g) for g in range(len(columns))]
+    merged = DDSketchGroups(2, 0.02)
+    merged.merge(np.arange(len(columns)) % 2, image)
+    merged.merge(np.zeros(3, np.int64), image.slice(4, 3))
+    for g in range(2):
+        expected = DDSketch(0.02)
+        for part in [*columns[g::2], *(columns[4:7] if g == 0 else [])]:
+            expected.update(part)
+        assert merged[g] == expected
+
+
+def test_broken_images_are_read_in_many_as_alone() -> None:
+    image = DDSketch(0.01).update([-3.0, -3.1, 0.0, 7.5, 900.0]).to_bytes()
+    flipped = [
+        image[:i] + bytes([image[i] ^ 1 << bit]) + image[i + 1 :]
+        for i in range(len(image))
+        for bit in range(8)
+    ]
+    for data in [*(image[:i] for i in range(len(image))), *flipped, image + image, image + b"\x21"]:
+        groups = DDSketchGroups(1, 0.01)
+        try:
+            expected = DDSketch(0.01).merge(DDSketch.from_bytes(data))
+        except SketchError:
+            with pytest.raises(SketchError):
+                groups.merge(np.zeros(1, np.int64), pa.array([data]))
+        else:
+            groups.merge(np.zeros(1, np.int64), pa.array([data]))
+            assert groups[0] == expected
+
+
+@pytest.mark.parametrize("kind", ["double", "long"])
+def test_answers_of_many_groups_are_those_of_each(kind: Any) -> None:
+    groups = DDSketchGroups(300, kind=kind)
+    random = np.random.default_rng(3)
+    values = np.round(random.lognormal(3, 2, 5_000)) * random.choice([-1, 0, 1], 5_000)
+    groups.update(random.integers(0, 250, 5_000), values)
+    assert groups.answers().to_pylist() == [groups[g].answer() for g in range(300)]
