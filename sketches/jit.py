@@ -34,6 +34,16 @@ def lean(function: F) -> F:
     return compiled
 
 
+def inner(function: F) -> F:
+    """Compile a lean kernel that only kernels call: without what Python would need to call it.
+
+    Unpacking a dozen arrays from a named tuple takes longer to compile than most kernels.
+    """
+    options: Any = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+    return compiled
+
+
 def inlined(function: F) -> F:
     """Compile a scalar helper that is inlined into the kernels that call it."""
     compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import inlined, kernel
-from .kll_kernels import MAX_N
+from .kll_kernels import MAX_N, fitted
 from .kll_levels import MAX_DEPTH, MIN_ITEMS, MIN_K
 from .kll_sort import sort
 
@@ -66,13 +66,27 @@ def _kept(state, g):  # type: ignore[no-untyped-def]
     return count
 
 
+@inlined
+def _retained(state, total, g):  # type: ignore[no-untyped-def]
+    """How many items the levels of a group hold once it is fitted."""
+    depth = np.int64(state.depth[g])
+    retained, carried = np.int64(state.room[g] - state.levels[g, 0]), np.int64(0)
+    for h in range(depth - 1):
+        if retained <= total[depth]:
+            break
+        held = np.int64(state.levels[g, h + 1] - state.levels[g, h]) + carried
+        carried = held >> 1
+        retained -= carried
+    return retained
+
+
 @kernel
-def image_offsets(state, width):  # type: ignore[no-untyped-def]
+def image_offsets(state, total, width):  # type: ignore[no-untyped-def]
     """Where each group's image starts and ends, int64, for items of `width` bytes."""
     offsets = np.zeros(len(state.n) + 1, np.int64)
     for g in range(len(state.n)):
         depth = np.int64(state.depth[g]) + state.grain[g]
-        retained = np.int64(state.room[g] - state.levels[g, 0]) + _kept(state, g)
+        retained = _retained(state, total, g) + _kept(state, g)
         size = HEADER + 4 * depth + (retained + 2) * width
         if state.n[g] < 2:
             size = 8 + state.n[g] * width
@@ -84,6 +98,11 @@ def image_offsets(state, width):  # type: ignore[no-untyped-def]
 def write_images(state, total, k, offsets, out, edges):  # type: ignore[no-untyped-def]
     """Write every group's image into the bytes `out`; `edges` (two items) is scratch."""
     width = state.items.itemsize
+    most = np.int64(0)
+    for g in range(len(state.n)):
+        most = max(most, np.int64(state.room[g]))
+    items, levels = np.empty(most, edges.dtype), np.empty(state.levels.shape[1], np.int32)
+    coin = np.empty(1, np.uint64)
     for g in range(len(state.n)):
         at = offsets[g]
         n, grain = state.n[g], np.int64(state.grain[g])
@@ -97,8 +116,9 @@ def write_images(state, total, k, offsets, out, edges):  # type: ignore[no-untyp
         out[at + 7] = 0
         if n == 0:
             continue
-        room, first = np.int64(state.room[g]), np.int64(state.levels[g, 0])
-        region = state.items[state.start[g] : state.start[g] + room]
+        fitted(state, total, g, items, levels, coin)
+        room, first = np.int64(state.room[g]), np.int64(levels[0])
+        region = items[:room]
         if n == 1:
             out[at + 8 : at + 8 + width] = region[first:].view(np.uint8)
             continue
@@ -119,9 +139,9 @@ def write_images(state, total, k, offsets, out, edges):  # type: ignore[no-untyp
                 to += width
                 bound += 1
         for h in range(depth - grain):
-            _put(out, at + 4 * (grain + h), 4, state.levels[g, h] - first + bound)
+            _put(out, at + 4 * (grain + h), 4, levels[h] - first + bound)
         if grain:
-            upper = np.int64(state.levels[g, 1])
+            upper = np.int64(levels[1])
             bottom = region[first:upper].copy()
             sort(bottom, state.scratch, state.high[g])
             out[to : to + (upper - first) * width] = bottom.view(np.uint8)

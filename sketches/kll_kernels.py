@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .jit import inlined, kernel
-from .kll_sort import merge_sorted, sort
+from .jit import inlined, inner, lean
+from .kll_blocks import THINNED, thin
+from .kll_sort import copy, merge_apart, sort
 
 DONE, POOL_FULL, MORE_LEVELS, TOO_MANY = 0, 1, 2, 3
 """How a kernel ended: all is done; the pool needs room; `levels` needs columns; n would leave its range."""
@@ -34,7 +35,7 @@ _MASK_48 = np.uint64((1 << 48) - 1)
 
 class State(NamedTuple):
     """Arrays of all groups, after the shared ones: the pool, `used[0]`, the end of its last region, and
-    `scratch`, which the kernels use as they like (at least 2 × the largest room + 256 items)."""
+    `scratch`, which the kernels use as they like (at least 2 × the largest room + 1024 items)."""
 
     items: np.ndarray
     used: np.ndarray
@@ -62,7 +63,16 @@ def toss(coin):  # type: ignore[no-untyped-def]
     return np.int64(coin[0] >> np.uint64(47))
 
 
-@kernel
+@inlined
+def scrambled(coin):  # type: ignore[no-untyped-def]
+    """64 random bits of a coin: SplitMix64's mixing."""
+    z = coin * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inner
 def move(state, g, room):  # type: ignore[no-untyped-def]
     """Give group `g` a region of `room` items at the pool's end; False if the pool has no such room."""
     to = state.used[0]
@@ -71,8 +81,8 @@ def move(state, g, room):  # type: ignore[no-untyped-def]
     old, depth, at, grain = state.room[g], state.depth[g], state.start[g], state.grain[g]
     shift = room - old
     first = state.levels[g, 0]
-    state.items[to : to + grain] = state.items[at : at + grain]
-    state.items[to + first + shift : to + room] = state.items[at + first : at + old]
+    copy(state.items[at : at + grain], state.items[to : to + grain])
+    copy(state.items[at + first : at + old], state.items[to + first + shift : to + room])
     for h in range(depth + 1):
         state.levels[g, h] += shift
     state.start[g] = to
@@ -81,32 +91,17 @@ def move(state, g, room):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
-def copy(source, target):  # type: ignore[no-untyped-def]
-    """All of `source` to the start of `target`, which may overlap it from below."""
-    for i in range(len(source)):
-        target[i] = source[i]
-
-
-@kernel
-def promote(buffer, begin, middle, end, coin, scratch):  # type: ignore[no-untyped-def]
+@inner
+def promote(buffer, begin, middle, end, coin, scratch, top):  # type: ignore[no-untyped-def]
     """Half of the even, sorted run ``buffer[begin:middle]`` joins the sorted level ``buffer[middle:end]``."""
-    half, above = (middle - begin) // 2, end - middle
+    half = (middle - begin) // 2
     bit = toss(coin)
-    place = begin + (bit if above else 1 - bit)
-    chosen, out = scratch[:half], buffer[begin + half : end]
-    for i in range(half):
-        chosen[i] = buffer[place + 2 * i]
-    if above == 0:
-        copy(chosen, out)
-    else:
-        other = scratch[half : half + above]
-        copy(buffer[middle:end], other)
-        merge_sorted(chosen, other, out)
+    chosen = buffer[begin + (bit if end > middle else 1 - bit) : middle : 2]
+    merge_apart(chosen, buffer[middle:end], buffer[begin + half : end], top, scratch)
     return half
 
 
-@kernel
+@inner
 def fullest(levels, depth, below_top):  # type: ignore[no-untyped-def]
     """The lowest level that holds at least its capacity; there is one in a region without free space."""
     level = 0
@@ -115,14 +110,14 @@ def fullest(levels, depth, below_top):  # type: ignore[no-untyped-def]
     return level
 
 
-@kernel
+@inner
 def compact(buffer, levels, level, coin, scratch, top):  # type: ignore[no-untyped-def]
     """Halve one level of a region into the one above it and hand the freed space to level 0."""
     begin, end = np.int64(levels[level]), np.int64(levels[level + 1])
     odd = (end - begin) & 1
     if level == 0:
         sort(buffer[begin + odd : end], scratch, top)
-    half = promote(buffer, begin + odd, end, np.int64(levels[level + 2]), coin, scratch)
+    half = promote(buffer, begin + odd, end, np.int64(levels[level + 2]), coin, scratch, top)
     levels[level + 1] = end - half
     levels[level] = end - half - odd
     if odd:
@@ -134,12 +129,87 @@ def compact(buffer, levels, level, coin, scratch, top):  # type: ignore[no-untyp
             levels[h] += half
 
 
-@kernel
-def make_space(state, below_top, total, deepest, g):  # type: ignore[no-untyped-def]
-    """Room for one more item of a full group, by growing its region or by compacting one level."""
+@inner
+def leap_up(state, g, leap):  # type: ignore[no-untyped-def]
+    """Thin the 256 oldest items of level 0 into the level `leap` above; any other items stay in theirs."""
+    levels = state.levels[g]
+    region = state.items[state.start[g] : state.start[g] + state.room[g]]
+    middle, end = np.int64(levels[leap]), np.int64(levels[leap + 1])
+    bottom = np.int64(levels[1])
+    count = THINNED >> leap
+    toss(state.coin[g : g + 1])
+    run, scratch, top = state.scratch[:count], state.scratch[count:], state.high[g]
+    thin(region[bottom - THINNED : bottom], leap, scrambled(state.coin[g]), run, top, scratch)
+    copy(region[bottom:middle], region[bottom - count :])
+    merge_apart(run, region[middle:end], region[middle - count : end], top, scratch)
+    shift = THINNED - count
+    for i in range(bottom - THINNED - 1, levels[0] - 1, -1):
+        region[i + shift] = region[i]
+    levels[0] += shift
+    for h in range(1, leap + 1):
+        levels[h] -= count
+
+
+@inner
+def relieve(state, below_top, total, deepest, g):  # type: ignore[no-untyped-def]
+    """Compact one of the levels above 0: the lowest that is full, or else that has two items."""
+    depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
+    levels = state.levels[g]
+    level = 1
+    while level < depth and levels[level + 1] - levels[level] < below_top[depth - 1 - level]:
+        level += 1
+    if level == depth:
+        level = 1
+        while levels[level + 1] - levels[level] < 2:
+            level += 1
+    if level == depth - 1:
+        if depth + 2 > state.levels.shape[1]:
+            return MORE_LEVELS
+        if not move(state, g, max(room, total[depth + 1] + grain + THINNED)):
+            return POOL_FULL
+        levels[depth + 1] = state.room[g]
+        state.depth[g] = depth + 1
+    region = state.items[state.start[g] : state.start[g] + state.room[g]]
+    compact(region, levels, level, state.coin[g : g + 1], state.scratch, state.high[g])
+    if state.depth[g] > deepest:
+        coarsen(state, g)
+    return DONE
+
+
+@inner
+def fit(region, levels, depth, capacity, coin, scratch, top):  # type: ignore[no-untyped-def]
+    """Halve levels, from the lowest, until a region holds at most `capacity` items in them."""
+    level = 0
+    while levels[depth] - levels[0] > capacity and level < depth - 1:
+        if levels[level + 1] - levels[level] > 1:
+            compact(region, levels, level, coin, scratch, top)
+        level += 1
+
+
+@lean
+def fitted(state, total, g, region, levels, coin):  # type: ignore[no-untyped-def]
+    """Copy the items and levels of group `g`; of one that leaps, no more than its depth's capacity.
+
+    `region` needs a place for each of the group's, `levels` one more than it has levels, `coin` one.
+    """
+    depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
+    first = np.int64(state.levels[g, 0])
+    own = state.items[state.start[g] : state.start[g] + room]
+    copy(own[:grain], region)
+    copy(own[first:], region[first:])
+    for h in range(depth + 1):
+        levels[h] = state.levels[g, h]
+    coin[0] = state.coin[g]
+    fit(region, levels, depth, total[depth], coin, state.scratch, state.high[g])
+
+
+@inner
+def make_space(state, below_top, total, deepest, g, waiting):  # type: ignore[no-untyped-def]
+    """Room for one more item of a full group at least, of `waiting` ones: by growing its region or by
+    compacting one level."""
     depth, room, grain = state.depth[g], np.int64(state.room[g]), state.grain[g]
     if room < total[depth] + grain:
-        larger = min(max(_FIRST_ROOM, 2 * room), total[depth] + grain)
+        larger = min(max(_FIRST_ROOM, 2 * room, room + waiting), total[depth] + grain)
         return DONE if move(state, g, larger) else POOL_FULL
     level = fullest(state.levels[g], depth, below_top)
     if level == depth - 1:
@@ -156,7 +226,7 @@ def make_space(state, below_top, total, deepest, g):  # type: ignore[no-untyped-
     return DONE
 
 
-@kernel
+@inner
 def coarsen(state, g):  # type: ignore[no-untyped-def]
     """Double the weight of the bottom level: its items are halved into the one above, an odd one is kept as
     the sampler's. Needs two levels and, unless the bottom level holds any, one free place."""
@@ -166,7 +236,8 @@ def coarsen(state, g):  # type: ignore[no-untyped-def]
     odd = (end - begin) & 1
     left = buffer[begin]
     sort(buffer[begin + odd : end], state.scratch, state.high[g])
-    levels[1] -= promote(buffer, begin + odd, end, np.int64(levels[2]), state.coin[g : g + 1], state.scratch)
+    coin, top = state.coin[g : g + 1], state.high[g]
+    levels[1] -= promote(buffer, begin + odd, end, np.int64(levels[2]), coin, state.scratch, top)
     if odd:
         buffer[state.grain[g]] = left
     depth = state.depth[g]
@@ -176,11 +247,11 @@ def coarsen(state, g):  # type: ignore[no-untyped-def]
     state.grain[g] += 1
 
 
-@kernel
+@inner
 def settle(state, total, g):  # type: ignore[no-untyped-def]
     """Give group `g` the shape of grain 0, the sampler's items as levels of their own, for a merge."""
     grain, old_depth = np.int64(state.grain[g]), np.int64(state.depth[g])
-    if grain == 0:
+    if state.room[g] <= total[old_depth] and grain == 0:
         return DONE
     depth = grain + old_depth
     if depth + 2 > state.levels.shape[1]:
@@ -189,8 +260,10 @@ def settle(state, total, g):  # type: ignore[no-untyped-def]
     if to + room > len(state.items):
         return POOL_FULL
     levels = state.levels[g]
+    own = state.items[at : at + state.room[g]]
+    fit(own, levels, old_depth, total[old_depth], state.coin[g : g + 1], state.scratch, state.high[g])
     retained = state.room[g] - levels[0]
-    state.items[to + room - retained : to + room] = state.items[at + levels[0] : at + state.room[g]]
+    copy(own[levels[0] :], state.items[to + room - retained : to + room])
     shift = room - state.room[g]
     for h in range(old_depth, -1, -1):
         levels[h + grain] = levels[h] + shift
@@ -204,13 +277,13 @@ def settle(state, total, g):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@kernel
+@lean
 def repack(state, items):  # type: ignore[no-untyped-def]
     """Copy every group's region to the new pool `items`, closing the gaps that moves left."""
     to = 0
     for g in range(len(state.start)):
         room = state.room[g]
-        items[to : to + room] = state.items[state.start[g] : state.start[g] + room]
+        copy(state.items[state.start[g] : state.start[g] + room], items[to : to + room])
         state.start[g] = to
         to += room
     state.used[0] = to

@@ -21,21 +21,26 @@ from .protocol import SketchError
 MIN_ITEMS = 8
 """The smallest capacity of a level, called m in DataSketches; every known image has 8."""
 MIN_K, MAX_K = 8, 65535
+LEAPING_K = 128
+"""Sketches of a smaller k gather no blocks: these would be larger than all else they hold."""
 MAX_DEPTH = 61
 """Levels an image may have: weights up to 2^60."""
 
 
 class Capacities(NamedTuple):
     """`below_top[d]`: items of the level d below the top; `total[depth]`: items of a sketch of that depth;
-    `deepest`: levels kept, the sampler standing for those below.
+    `deepest`: levels kept, the sampler standing for those below; `leaps[depth]`: how many levels up a block
+    of level 0 goes at once (`kll_blocks`), 0: none does.
 
     A sampler of weight 2^s has a variance of n 2^s / 4, all levels above it together one of about
-    1.5 n 2^(levels − 1 + s) / k; with 2^(levels − 1) ≥ 1.25 k the sampler adds at most an eighth.
+    1.5 n 2^(levels − 1 + s) / k; with 2^(levels − 1) ≥ 1.25 k the sampler adds at most an eighth. A leap of j
+    levels has one of about n 4^j / 2048, and goes as far as that adds an eighth, too.
     """
 
     below_top: np.ndarray
     total: np.ndarray
     deepest: int
+    leaps: np.ndarray
 
 
 @cache
@@ -44,13 +49,16 @@ def capacities(k: int) -> Capacities:
 
     >>> capacities(200).below_top[:9].tolist(), int(capacities(200).total[9])
     ([200, 133, 89, 59, 40, 26, 18, 12, 8], 585)
+    >>> capacities(200).leaps[:10].tolist()
+    [0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
     """
     check_k(k)
     below = np.array([max(MIN_ITEMS, _share(k, depth)) for depth in range(MAX_DEPTH + 2)], np.int64)
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
-    for table in (below, total):
+    leaps = np.array([_leap(k, depth) for depth in range(MAX_DEPTH + 2)], np.int64)
+    for table in (below, total, leaps):
         table.flags.writeable = False
-    return Capacities(below, total, 1 + math.ceil(math.log2(1.25 * k)))
+    return Capacities(below, total, 1 + math.ceil(math.log2(1.25 * k)), leaps)
 
 
 def check_k(k: int) -> None:
@@ -66,6 +74,12 @@ def normalized_rank_error(k: int, pmf: bool = False) -> float:
     (0.01329, 0.01652)
     """
     return 2.446 / k**0.9433 if pmf else 2.296 / k**0.9723
+
+
+def _leap(k: int, depth: int) -> int:
+    if k < LEAPING_K or depth < 3:
+        return 0
+    return max(0, min(4, depth - 2, math.floor(1 + math.log(96 * 2.0 ** (depth - 1) / k, 4))))
 
 
 def _share(k: int, depth: int) -> int:

@@ -17,15 +17,15 @@ from .kll_kernels import (
     promote,
     settle,
 )
-from .kll_sort import merge_sorted, sort
-from .kll_update import absorb, widen
+from .kll_sort import merge_apart, sort
+from .kll_update import fill, widen
 
 _NEVER_COARSER = 127
 
 
 @kernel
 def merge_one(  # type: ignore[no-untyped-def]
-    state, below_top, total, deepest, g, items, levels, n, low, high, min_k, done
+    state, below_top, total, deepest, leaps, g, items, levels, n, low, high, min_k, done
 ):
     """Fold a sketch into group `g`: `levels` bounds the levels within `items`, those above 0 sorted.
 
@@ -41,10 +41,12 @@ def merge_one(  # type: ignore[no-untyped-def]
         return end, done
     widen(state, g, low, high)
     zero = items[levels[0] + done : levels[1]]
-    end, added = absorb(state, below_top, total, _NEVER_COARSER, g, zero)
-    done += added
-    if end != DONE:
-        return end, done
+    while len(zero):
+        end, added = fill(state, below_top, total, _NEVER_COARSER, g, zero)
+        done += added
+        zero = zero[added:]
+        if end != DONE:
+            return end, done
     if depth > 1:
         end = _merge_upper(state, below_top, total, g, items, levels, before + n)
         if end != DONE:
@@ -76,7 +78,7 @@ def _merge_upper(state, below_top, total, g, items, levels, n):  # type: ignore[
         mine = own[own_levels[h] : own_levels[h + 1]] if h < own_depth else own[:0]
         other = items[levels[h] : levels[h + 1]] if h < depth else items[:0]
         bounds[h + 1] = bounds[h] + len(mine) + len(other)
-        merge_sorted(mine, other, work[bounds[h] : bounds[h + 1]])
+        merge_apart(mine, other, work[bounds[h] : bounds[h + 1]], state.high[g], state.scratch)
     final, out = compress(state, below_top, total, g, work, bounds, deepest)
     room = total[final]
     if room != state.room[g]:
@@ -117,7 +119,7 @@ def compress(state, below_top, total, g, work, bounds, depth):  # type: ignore[n
             out[level + 1] = to + odd
             if level == 0:
                 sort(work[begin + odd : end], state.scratch, state.high[g])
-            half = promote(work, begin + odd, end, bounds[level + 2], coin, state.scratch)
+            half = promote(work, begin + odd, end, bounds[level + 2], coin, state.scratch, state.high[g])
             count -= half
             bounds[level + 1] -= half
             if level == depth - 1:

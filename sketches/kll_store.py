@@ -12,6 +12,7 @@ import pyarrow as pa
 from . import kll_bytes, kll_merge, kll_update
 from . import kll_kernels as kernels
 from .columns import as_values
+from .kll_blocks import THINNED
 from .kll_levels import capacities
 from .protocol import SketchError
 
@@ -94,13 +95,14 @@ class Store:
             self._make_scratch(least)
             return
         live = int(old.room.sum(dtype=np.int64))
-        items = np.empty(2 * live + least + 2 * int(self.tables.total[old.levels.shape[1]]), self.dtype)
+        largest = int(self.tables.total[old.levels.shape[1]]) + THINNED + 64
+        items = np.empty(2 * live + least + 2 * largest, self.dtype)
         kernels.repack(old, items)
         self._state = old._replace(items=items)
 
     def _make_scratch(self, least: int) -> None:
         """The largest room is that of as many levels as there are columns, and a few items of the sampler."""
-        needed = 2 * (int(self.tables.total[self._state.levels.shape[1]]) + 64 + least) + 256
+        needed = 2 * (int(self.tables.total[self._state.levels.shape[1]]) + 64 + least) + 1024
         if len(self._state.scratch) < needed:
             self._state = self._state._replace(scratch=np.empty(needed, self.dtype))
 
@@ -151,10 +153,11 @@ class Store:
 
     def weighted(self, g: int) -> tuple[np.ndarray, np.ndarray]:
         """The items of sketch `g` and how many values each stands for (int64), in no order."""
+        self._make_scratch(0)
         state = self.state
         depth, grain, n = int(state.depth[g]), int(state.grain[g]), int(state.n[g])
-        region = state.items[state.start[g] : state.start[g] + state.room[g]]
-        levels = state.levels[g, : depth + 1]
+        region, levels = np.empty(state.room[g], self.dtype), np.empty(depth + 1, np.int32)
+        kernels.fitted(state, self.tables.total, g, region, levels, np.empty(1, np.uint64))
         kept = np.array([j for j in range(grain) if n >> j & 1], np.int64)
         weights = np.repeat(np.int64(1) << np.arange(grain, grain + depth), np.diff(levels))
         return np.concatenate([region[kept], region[levels[0] :]]), np.concatenate([1 << kept, weights])
@@ -172,8 +175,9 @@ class Store:
 
     def images(self) -> tuple[np.ndarray, np.ndarray]:
         """Every sketch's bytes one after another, and where each starts and ends (int64, n + 1)."""
+        self._make_scratch(0)
         state = self.state
-        offsets = kll_bytes.image_offsets(state, self.dtype.itemsize)
+        offsets = kll_bytes.image_offsets(state, self.tables.total, self.dtype.itemsize)
         out = np.empty(int(offsets[-1]), np.uint8)
         kll_bytes.write_images(state, self.tables.total, self.k, offsets, out, np.empty(2, self.dtype))
         return out, offsets

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from .jit import inlined, kernel
-from .kll_kernels import DONE, POOL_FULL, coarsen, compact, fullest, make_space, move
+from .jit import inlined, inner, kernel, lean
+from .kll_blocks import THINNED
+from .kll_kernels import DONE, POOL_FULL, coarsen, compact, fullest, leap_up, make_space, move, relieve
 
 SCANNED = 1 << 14
 """Values scanned at a time: they are still in the second-level cache when they are taken in."""
 _LANES = 64
 _ONE = np.uint64(1)
+SPARE = 34
+"""Items of a capacity left to level 0 of a sketch that gathers blocks: what 255 items are fitted into."""
 
 
-@kernel
+@lean
 def scan(block, lows, highs):  # type: ignore[no-untyped-def]
     """How many NaN; the lowest and highest value of lane i are folded into ``lows[i]`` and ``highs[i]``."""
     bad = 0
@@ -45,7 +48,7 @@ def _draw(coin, grain, block):  # type: ignore[no-untyped-def]
     return np.int64(z & ((_ONE << np.uint64(grain)) - _ONE))
 
 
-@kernel
+@inner
 def _top_bit(x):  # type: ignore[no-untyped-def]
     bit = -1
     while x:
@@ -54,13 +57,13 @@ def _top_bit(x):  # type: ignore[no-untyped-def]
     return bit
 
 
-@kernel
+@inner
 def _drawn(kept, place, within):  # type: ignore[no-untyped-def]
     """The value at `place` of a block of which `within` > `place` values were seen."""
     return kept[_top_bit(place ^ within)]
 
 
-@kernel
+@inner
 def _keep(kept, place, within, values):  # type: ignore[no-untyped-def]
     """Take `values` as places `within` … of an unfinished block, of which place `place` will be drawn.
 
@@ -74,9 +77,10 @@ def _keep(kept, place, within, values):  # type: ignore[no-untyped-def]
             kept[bit] = values[at - within] if at >= within else _drawn(kept, at, within)
 
 
-@kernel
-def _sample(region, levels, grain, coin, n, values):  # type: ignore[no-untyped-def]
-    """Draw from the values after the first `n` until they end or level 0 is full; gives how many it took."""
+@lean
+def _sample(region, levels, grain, floor, coin, n, values):  # type: ignore[no-untyped-def]
+    """Draw from the values after the first `n` until they end or level 0 is down to `floor`, at least
+    `grain`; gives how many it took."""
     size = np.int64(1) << grain
     slot, done = np.int64(levels[0]), 0
     within = n & (size - 1)
@@ -89,21 +93,77 @@ def _sample(region, levels, grain, coin, n, values):  # type: ignore[no-untyped-
         slot -= 1
         region[slot] = values[place - within] if place >= within else _drawn(region, place, within)
         done = need
-    blocks = min(slot - grain, (len(values) - done) >> grain)
+    blocks = min(slot - floor, (len(values) - done) >> grain)
     first = (n + done) >> grain
     for b in range(blocks):
         slot -= 1
         region[slot] = values[done + (b << grain) + _draw(coin, grain, first + b)]
     done += blocks << grain
     levels[0] = slot
-    if slot > grain and done < len(values):
+    if slot > floor and done < len(values):
         _keep(region, _draw(coin, grain, (n + done) >> grain), 0, values[done:])
         done = len(values)
     return done
 
 
-@kernel
-def absorb(state, below_top, total, deepest, g, values):  # type: ignore[no-untyped-def]
+@inner
+def _take(state, g, floor, values):  # type: ignore[no-untyped-def]
+    """Fill level 0 of group `g` down to `floor`, by its sampler if it has one; gives how many it took."""
+    levels, grain, n = state.levels[g], np.int64(state.grain[g]), state.n[g]
+    region = state.items[state.start[g] : state.start[g] + state.room[g]]
+    if grain:
+        taken = _sample(region, levels, grain, floor, state.coin[g : g + 1], n, values)
+    else:
+        slot = np.int64(levels[0])
+        taken = min(slot - floor, len(values))
+        to = region[slot - taken : slot]
+        for i in range(taken):
+            to[taken - 1 - i] = values[i]
+        levels[0] = slot - taken
+    state.n[g] = n + taken
+    return taken
+
+
+@inner
+def fill(state, below_top, total, deepest, g, values):  # type: ignore[no-untyped-def]
+    """Take in values level by level, until they end or the sketch has changed its shape."""
+    levels = state.levels[g]
+    grain, depth, room = np.int64(state.grain[g]), np.int64(state.depth[g]), np.int64(state.room[g])
+    done = 0
+    while done < len(values):
+        if levels[0] == grain:
+            level = fullest(levels, depth, below_top) if room >= total[depth] + grain else depth
+            if level >= depth - 1:
+                return make_space(state, below_top, total, deepest, g, len(values) - done), done
+            region = state.items[state.start[g] : state.start[g] + room]
+            compact(region, levels, level, state.coin[g : g + 1], state.scratch, state.high[g])
+        else:
+            done += _take(state, g, grain, values[done:])
+    return DONE, done
+
+
+@inner
+def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):  # type: ignore[no-untyped-def]
+    """Take in values a block of level 0 at a time, until they end or the sketch has changed its shape."""
+    levels = state.levels[g]
+    grain, depth = np.int64(state.grain[g]), np.int64(state.depth[g])
+    room: Any = total[depth] + grain + THINNED
+    if state.room[g] < room and not move(state, g, room):
+        return POOL_FULL, 0
+    done = 0
+    while True:
+        if state.room[g] - levels[1] > total[depth] - SPARE:
+            return relieve(state, below_top, total, deepest, g), done
+        if levels[1] - levels[0] >= THINNED:
+            leap_up(state, g, leap)
+        elif done < len(values):
+            done += _take(state, g, np.int64(levels[1]) - THINNED, values[done:])
+        else:
+            return DONE, done
+
+
+@inner
+def absorb(state, below_top, total, deepest, leaps, g, values):  # type: ignore[no-untyped-def]
     """Take in values without NaN, extremes apart; gives (how it ended, how many were taken in)."""
     levels = state.levels[g]
     surplus = state.depth[g] - deepest
@@ -113,36 +173,20 @@ def absorb(state, below_top, total, deepest, g, values):  # type: ignore[no-unty
         for _ in range(surplus):
             coarsen(state, g)
     done = 0
-    coin = state.coin[g : g + 1]
     while done < len(values):
-        grain, depth, room = np.int64(state.grain[g]), np.int64(state.depth[g]), np.int64(state.room[g])
-        region = state.items[state.start[g] : state.start[g] + room]
-        while done < len(values):
-            slot = np.int64(levels[0])
-            if slot == grain:
-                level = fullest(levels, depth, below_top) if room >= total[depth] + grain else depth
-                if level >= depth - 1:
-                    break
-                compact(region, levels, level, coin, state.scratch, state.high[g])
-            elif grain:
-                taken = _sample(region, levels, grain, coin, state.n[g], values[done:])
-                state.n[g] += taken
-                done += taken
-            else:
-                take: Any = min(slot, len(values) - done)
-                for i in range(take):
-                    region[slot - 1 - i] = values[done + i]
-                levels[0] = slot - take
-                state.n[g] += take
-                done += take
-        if done < len(values):
-            end = make_space(state, below_top, total, deepest, g)
-            if end != DONE:
-                return end, done
+        leap = leaps[state.depth[g]]
+        rest = values[done:]
+        if leap:
+            end, taken = _fill_by_blocks(state, below_top, total, deepest, leap, g, rest)
+        else:
+            end, taken = fill(state, below_top, total, deepest, g, rest)
+        done += taken
+        if end != DONE:
+            return end, done
     return DONE, done
 
 
-@kernel
+@inner
 def _first_number(values):  # type: ignore[no-untyped-def]
     at = 0
     while at < len(values) and values[at] != values[at]:
@@ -150,7 +194,7 @@ def _first_number(values):  # type: ignore[no-untyped-def]
     return at
 
 
-@kernel
+@inner
 def widen(state, g, low, high):  # type: ignore[no-untyped-def]
     """Fold a lowest and a highest value into those of group `g`."""
     if state.n[g] == 0:
@@ -161,30 +205,37 @@ def widen(state, g, low, high):  # type: ignore[no-untyped-def]
         state.high[g] = max(state.high[g], high)
 
 
-@kernel
-def update_one(state, below_top, total, deepest, g, values, at):  # type: ignore[no-untyped-def]
+@inner
+def _widen_by_lanes(state, g, lows, highs):  # type: ignore[no-untyped-def]
+    low, high = lows[0], highs[0]
+    for i in range(1, _LANES):
+        low = min(low, lows[i])
+        high = max(high, highs[i])
+    widen(state, g, low, high)
+
+
+@inner
+def _update(state, below_top, total, deepest, leaps, g, values, at, workspace):  # type: ignore[no-untyped-def]
     """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
     at += _first_number(values[at:])
     if at == len(values):
         return DONE, at
-    lows = np.full(_LANES, values[at])
-    highs = np.full(_LANES, values[at])
-    spare = np.empty(0, values.dtype)
+    lows, highs, spare = workspace[:_LANES], workspace[_LANES : 2 * _LANES], workspace[2 * _LANES :]
+    for i in range(_LANES):
+        lows[i] = highs[i] = values[at]
     while at < len(values):
         block = values[at : at + SCANNED]
         bad = scan(block, lows, highs)
         if bad < len(block):
-            widen(state, g, lows.min(), highs.max())
+            _widen_by_lanes(state, g, lows, highs)
         numbers = block
         if bad:
-            if len(spare) == 0:
-                spare = np.empty(SCANNED, values.dtype)
             count = 0
             for i in range(len(block)):
                 spare[count] = block[i]
                 count += block[i] == block[i]
             numbers = spare[:count]
-        end, done = absorb(state, below_top, total, deepest, g, numbers)
+        end, done = absorb(state, below_top, total, deepest, leaps, g, numbers)
         if end != DONE:
             while done > 0:
                 done -= values[at] == values[at]
@@ -195,43 +246,53 @@ def update_one(state, below_top, total, deepest, g, values, at):  # type: ignore
 
 
 @kernel
-def update_rows(state, below_top, total, deepest, groups, values, at):  # type: ignore[no-untyped-def]
+def update_one(state, below_top, total, deepest, leaps, g, values, at):  # type: ignore[no-untyped-def]
+    """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
+    workspace = np.empty(2 * _LANES + min(SCANNED, len(values)), values.dtype)
+    return _update(state, below_top, total, deepest, leaps, g, values, at, workspace)
+
+
+@kernel
+def update_rows(state, below_top, total, deepest, leaps, groups, values, at):  # type: ignore[no-untyped-def]
     """Add ``values[i]`` to group ``groups[i]`` from value `at` on; gives (how it ended, the next number)."""
     for i in range(at, len(values)):
         x = values[i]
         if x == x:
             widen(state, groups[i], x, x)
-            end, _ = absorb(state, below_top, total, deepest, groups[i], values[i : i + 1])
+            end, _ = absorb(state, below_top, total, deepest, leaps, groups[i], values[i : i + 1])
             if end != DONE:
                 return end, i
     return DONE, len(values)
 
 
 @kernel
-def update_sorted(state, below_top, total, deepest, ends, values, at):  # type: ignore[no-untyped-def]
+def update_sorted(state, below_top, total, deepest, leaps, ends, values, at):  # type: ignore[no-untyped-def]
     """Add values ordered by group: those of group g end at ``ends[g]``. Ends as `update_rows` does."""
+    workspace = np.empty(2 * _LANES + min(SCANNED, len(values)), values.dtype)
     begin = 0
     for g in range(len(ends)):
         if ends[g] > max(at, begin):
             begin = max(at, begin)
-            end, done = update_one(state, below_top, total, deepest, g, values[begin : ends[g]], 0)
+            own = values[begin : ends[g]]
+            end, done = _update(state, below_top, total, deepest, leaps, g, own, 0, workspace)
             if end != DONE:
                 return end, begin + done
         begin = ends[g]
     return DONE, len(values)
 
 
-@kernel
+@lean
 def order_by_group(groups, values, ends, out):  # type: ignore[no-untyped-def]
     """Counting sort: `values` into `out` by group, in their order; `ends` (zeros, one a group) is filled."""
-    for g in groups:
-        ends[g] += 1
-    before = 0
+    for i in range(len(groups)):
+        ends[np.uint64(groups[i])] += 1
+    before = ends[0] * 0
     for g in range(len(ends)):
         count = ends[g]
         ends[g] = before
         before += count
     for i in range(len(values)):
-        g = groups[i]
-        out[ends[g]] = values[i]
-        ends[g] += 1
+        g = np.uint64(groups[i])  # signed places would be checked for being negative
+        place = ends[g]
+        out[np.uint64(place)] = values[i]
+        ends[g] = place + 1

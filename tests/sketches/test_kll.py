@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches import kll, kll_update
+from streamgauge.sketches import kll, kll_blocks, kll_sort, kll_update
 from streamgauge.sketches.kll import KLL, KLLGroups
 from streamgauge.sketches.kll_levels import normalized_rank_error
 from streamgauge.sketches.protocol import SketchError
@@ -71,6 +71,44 @@ def test_any_cut_into_batches_gives_the_same_bytes(kind: Any, k: int) -> None:
         assert pieces.to_bytes() == whole.to_bytes()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sketch_that_goes_up_by_blocks_is_cut_and_stored_at_any_place(kind: Any) -> None:
+    values = (np.random.default_rng(6).normal(size=60_000) * 1e6).astype(int)
+    whole, pieces, depths = KLL(200, kind, seed=9).update(values), KLL(200, kind, seed=9), set()
+    for piece in np.split(values, np.sort(np.random.default_rng(2).integers(0, 60_000, 150))):
+        state = pieces.update(piece)._store.state
+        items, weights = pieces._store.weighted(0)
+        image = pieces.to_bytes()
+        again = KLL.from_bytes(image, kind)
+        assert again.to_bytes() == image and weights.sum() == pieces.n
+        assert again.quantiles([0, 0.2, 0.9, 1]) == pieces.quantiles([0, 0.2, 0.9, 1])
+        assert len(items) == again.retained == pieces.retained <= 600
+        depths.add((int(state.depth[0]), int(state.room[0] - state.levels[0, 0]) > len(items)))
+    assert pieces == whole and {(7, True), (7, False), (8, True), (8, False)} <= depths
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_are_thinned_to_every_second_of_sorted_runs(kind: Any) -> None:
+    dtype, rng = {"double": float, "float": np.float32, "long": int}[kind], np.random.default_rng(3)
+    for coins in rng.integers(0, 1 << 62, 20, dtype=np.uint64):
+        block, out, spare = rng.permutation(256).astype(dtype), np.empty(128, dtype), np.empty(400, dtype)
+        for leap in (1, 2, 3, 4):
+            kept = out[: 256 >> leap]
+            kll_blocks.thin(block, leap, coins, kept, dtype(255), spare)
+            assert (np.diff(kept) > 0).all() and np.isin(kept, block).all()
+            ranks = (np.arange(len(kept)) + 0.5) * (1 << leap)
+            assert np.abs(kept - ranks).max() < 30  # no item is far from the rank it stands for
+
+
+@pytest.mark.parametrize("sizes", [(0, 5), (64, 0), (1, 1), (63, 2), (100, 200), (500, 3)])
+def test_runs_are_merged_like_sorted(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sizes)
+    runs = [np.sort(rng.integers(0, 50, size).astype(float)) for size in sizes]
+    scratch, out = np.full(sum(sizes) + 192, np.nan), np.empty(sum(sizes))
+    kll_sort.merge_apart(*runs, out, 50.0, scratch)
+    assert out.tolist() == sorted([*runs[0], *runs[1]])
+
+
 @pytest.mark.parametrize("k", [8, 20])
 def test_a_deep_sketch_samples_and_its_weights_add_up(k: int) -> None:
     rng = np.random.default_rng(k)
@@ -95,7 +133,7 @@ def test_the_sampler_draws_every_place_alike() -> None:
         region, levels, n = np.full(40, np.nan), np.array([40, 40], np.int32), 0
         coin = np.array([seed * 7919], np.uint64)
         for piece in np.split(np.arange(32.0), [seed % 31, seed % 31 + 1]):
-            n += kll_update._sample(region, levels, 5, coin, n, piece)
+            n += kll_update._sample(region, levels, 5, 5, coin, n, piece)
         assert n == 32 and levels.tolist() == [39, 40]  # one of 32 values, in level 0
         drawn[int(region[39])] += 1
     expected = 3000 / 32
