@@ -44,6 +44,11 @@ class Aggregate:
         """The aggregate's line in the registry."""
         return family(self.name)
 
+    @property
+    def columns(self) -> list[str]:
+        """All columns it is computed from: its own, and those of its inputs."""
+        return [*([] if self.column is None else [self.column]), *self.inputs.values()]
+
     def typed(self, column_type: pa.DataType | None) -> Aggregate:
         """The same aggregate with the parameters that its column's type decides.
 
@@ -106,18 +111,23 @@ def arrow_type(text: str) -> pa.DataType:
 def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
     """The aggregate called `name`, its options being parameters of the sketch or of the answer.
 
-    Raises `KeyError` for a name and `TypeError` for an option the registry doesn't have.
+    A family's further inputs are options too, and name columns (`weight="amount"`); event times need no name.
+    Raises `KeyError` for a name and `TypeError` for an option the registry doesn't have, or a missing input.
     """
     line = family(name)
-    unknown = set(options) - set(line.params) - set(line.answer)
+    named = [given for given in line.inputs if given != "time"]
+    unknown = set(options) - set(line.params) - set(line.answer) - set(named)
     if unknown:
-        known = ", ".join([*line.params, *line.answer]) or "none"
+        known = ", ".join([*line.params, *line.answer, *named]) or "none"
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {known}")
     if column is not None and not isinstance(column, str):
         raise TypeError(f"{name}: a column is named by a string, got {column!r}; use with_columns first")
+    for given in named:
+        if not isinstance(options.get(given), str):
+            raise TypeError(f"{name}: {given}= names a column, got {options.get(given)!r}")
     params = {key: options.get(key, default) for key, default in line.params.items()}
     answer = {key: options.get(key, default) for key, default in line.answer.items()}
-    return Aggregate(name, column, params, answer)
+    return Aggregate(name, column, params, answer, {given: options[given] for given in named})
 
 
 def distinct(column: str, lg_k: int = 12) -> Aggregate:
@@ -170,6 +180,51 @@ def top_k(column: str, k: int = 10, **options: Any) -> Aggregate:
 def sample(column: str, k: int = 100, **options: Any) -> Aggregate:
     """`k` values, each as likely as any other to be among them."""
     return aggregate("sample", column, k=k, **options)
+
+
+def weighted_sample(column: str, weight: str, k: int = 100) -> Aggregate:
+    """`k` values, drawn in proportion to the numbers in column `weight`, none twice."""
+    return aggregate("weighted_sample", column, weight=weight, k=k)
+
+
+def stratified_sample(column: str, key: str, k: int = 10, capacity: int = 100_000) -> Aggregate:
+    """`k` values for each value of column `key`, at most `capacity` in all, each key's uniformly."""
+    return aggregate("stratified_sample", column, key=key, k=k, capacity=capacity)
+
+
+def hash_sample(column: str, key: str, p: float = 0.01) -> Aggregate:
+    """All values of a share `p` of the keys in column `key`: the same keys in every stream and window."""
+    return aggregate("hash_sample", column, key=key, p=p)
+
+
+def bernoulli_sample(column: str, p: float = 0.01) -> Aggregate:
+    """Each value with probability `p`."""
+    return aggregate("bernoulli_sample", column, p=p)
+
+
+def recent_sample(column: str, window: float = 3600.0, k: int = 100) -> Aggregate:
+    """`k` values of the last `window` seconds of event time, and of any shorter span, uniformly."""
+    return aggregate("recent_sample", column, window=window, k=k)
+
+
+def decayed_sample(column: str, half_life: float = 3600.0, k: int = 100) -> Aggregate:
+    """`k` values, a value's chance halving with every `half_life` seconds of age."""
+    return aggregate("decayed_sample", column, half_life=half_life, k=k)
+
+
+def decayed_count(column: str, half_life: float = 3600.0) -> Aggregate:
+    """How many values, one counting a half for each `half_life` seconds of age. Exact up to rounding."""
+    return aggregate("decayed_count", column, half_life=half_life)
+
+
+def decayed_quantiles(column: str, half_life: float = 3600.0, relative_accuracy: float = 0.01) -> Aggregate:
+    """How values are spread, decayed as in `decayed_count`; every quantile within 1 % of its value."""
+    return aggregate("decayed_quantiles", column, half_life=half_life, relative_accuracy=relative_accuracy)
+
+
+def sliding_distinct(column: str, window: float = 3600.0, lg_k: int = 12) -> Aggregate:
+    """How many different values in the last `window` seconds of event time, and in any shorter span."""
+    return aggregate("sliding_distinct", column, window=window, lg_k=lg_k)
 
 
 def count(column: str | None = None) -> Aggregate:

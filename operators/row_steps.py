@@ -82,7 +82,7 @@ class RowSteps:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         asked = stream.aggregates.values()
-        wanted = [*stream.keys, *(a.column for a in asked if a.column), *(i for a in asked for i in a.inputs)]
+        wanted = [*stream.keys, *(column for a in asked for column in a.columns)]
         self._wanted = list(dict.fromkeys(wanted))
         self._expected = list(stream.source.schema)
         self._explodes = any(step.verb == "explode" for step in stream.steps)

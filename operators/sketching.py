@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from .accounting import Account
 from .grouping import GroupIndex
+from .inputs import usable
 from .lateness import PartitionTime, broken_clocks
 from .row_steps import Refuse, RowSteps
 from .stream import Stream
@@ -123,10 +124,13 @@ class Sketcher:
         for name, asked in self.stream.aggregates.items():
             groups = self._groups[name]
             groups.resize(len(self._index))
-            inputs = {name: columns[column] for name, column in asked.inputs.items()}
+            column = None if asked.column is None else columns[asked.column]
+            given = {name: columns[source] for name, source in asked.inputs.items()}
+            if given:
+                column, given = usable(column, given)
             if "time" in asked.family.inputs:
-                inputs["time"] = times
-            groups.update(numbers, None if asked.column is None else columns[asked.column], **inputs)
+                given["time"] = times
+            groups.update(numbers, column, **given)
 
     def _count_messages(self, times: np.ndarray) -> None:
         first = self._window.pane_start(int(times.min()))

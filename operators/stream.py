@@ -18,6 +18,7 @@ import polars as pl
 from .aggregates import Aggregate
 from .durations import Duration, microseconds, written
 from .event_time import TIME, event_time
+from .inputs import check_input
 from .sources import FrameSource, KafkaSource
 from .windows import Tumbling, Window
 
@@ -161,8 +162,11 @@ class Stream:
                 raise ValueError(f"agg: {name!r} is already a column of the table; choose another name")
             if asked.column is None and asked.name != "count":
                 raise ValueError(f"agg: {asked.name} of {name!r} needs a column")
-            if asked.column is not None and asked.column not in types:
-                raise ValueError(f"agg: {name!r} asks for {asked.column!r}, not one of {_names(types)}")
+            for column in asked.columns:
+                if column not in types:
+                    raise ValueError(f"agg: {name!r} asks for {column!r}, not one of {_names(types)}")
+            for given, column in asked.inputs.items():
+                check_input(given, column, types[column])
             typed[name] = asked.typed(types[asked.column] if asked.column is not None else None)
         return replace(self, aggregates=typed)
 

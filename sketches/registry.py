@@ -134,6 +134,13 @@ def _counted(leaf: pa.DataType) -> dict[str, Any]:
     return {}
 
 
+def _hashed_by_the_package(leaf: pa.DataType) -> dict[str, Any]:
+    """For families that the `datasketches` package hashes: it takes no binary."""
+    if column_kind(leaf) == "binary":
+        raise TypeError(f"values of {leaf} can't be counted by the package; cast them to strings")
+    return {}
+
+
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
@@ -182,6 +189,100 @@ FAMILIES: dict[str, Family] = {
             of_column=_counted,
         ),
         Family("membership", "bloom:Bloom", "bloom_groups:BloomGroups", {"capacity": 100_000, "fpp": 0.01}),
+        Family(
+            "sliding_distinct",
+            "sliding_hll:SlidingHLL",
+            "sliding_hll:SlidingHLLGroups",
+            {"lg_k": 12, "window": 3600.0},
+            inputs=("time",),
+        ),
+        Family(
+            "weighted_sample",
+            "..sampling.weighted:WeightedReservoir",
+            "..sampling.weighted:WeightedReservoirGroups",
+            {"k": 100},
+            inputs=("weight",),
+            seeded=True,
+        ),
+        Family(
+            "decayed_sample",
+            "..sampling.decayed:DecayedReservoir",
+            "..sampling.decayed:DecayedReservoirGroups",
+            {"k": 100, "half_life": 3600.0},
+            inputs=("time",),
+            seeded=True,
+        ),
+        Family(
+            "decayed_count",
+            "..sampling.decayed_counts:DecayedCount",
+            "..sampling.decayed_counts:DecayedCountGroups",
+            {"half_life": 3600.0},
+            inputs=("time",),
+        ),
+        Family(
+            "decayed_quantiles",
+            "..sampling.decayed_quantiles:DecayedQuantiles",
+            "..sampling.decayed_quantiles:DecayedQuantilesGroups",
+            {"half_life": 3600.0, "relative_accuracy": 0.01},
+            inputs=("time",),
+            of_column=_number,
+        ),
+        Family(
+            "recent_sample",
+            "..sampling.sliding:SlidingWindowSample",
+            "..sampling.sliding:SlidingWindowSampleGroups",
+            {"k": 100, "window": 3600.0},
+            inputs=("time",),
+            seeded=True,
+        ),
+        Family(
+            "stratified_sample",
+            "..sampling.stratified:StratifiedReservoir",
+            "..sampling.stratified:StratifiedReservoirGroups",
+            {"k": 10, "capacity": 100_000},
+            inputs=("key",),
+            seeded=True,
+        ),
+        Family(
+            "bernoulli_sample",
+            "..sampling.bernoulli:BernoulliSample",
+            "..sampling.bernoulli:BernoulliSampleGroups",
+            {"p": 0.01},
+            seeded=True,
+        ),
+        Family(
+            "hash_sample",
+            "..sampling.bernoulli:HashSample",
+            "..sampling.bernoulli:HashSampleGroups",
+            {"p": 0.01},
+            inputs=("key",),
+            seeded=True,
+        ),
+        Family("cpc", "cpc:CPC", "cpc:CPCGroups", {"lg_k": 11}, of_column=_hashed_by_the_package),
+        Family("req", "req:REQ", "req:REQGroups", {"k": 12, "high_ranks": True}, of_column=_number),
+        Family(
+            "classic_quantiles",
+            "classic_quantiles:ClassicQuantiles",
+            "classic_quantiles:ClassicQuantilesGroups",
+            {"k": 128},
+            of_column=_number,
+        ),
+        Family("tdigest", "tdigest:TDigest", "tdigest:TDigestGroups", {"k": 200}, of_column=_number),
+        Family(
+            "var_opt",
+            "var_opt:VarOpt",
+            "var_opt:VarOptGroups",
+            {"k": 100},
+            inputs=("weight",),
+            of_column=_kind(int64="long", float64="double", string="string"),
+        ),
+        Family(
+            "tuple",
+            "tuple:Tuple",
+            "tuple:TupleGroups",
+            {"lg_k": 12, "kind": "double", "mode": "sum"},
+            inputs=("value",),
+        ),
         Family("count", "", "exact:CountGroups", spark_merge="sum"),
         Family("sum", "", "exact:SumGroups", of_column=_summed, spark_merge="sum"),
         Family("mean", "", "exact:MeanGroups", of_column=_number, spark_merge="struct_sum"),

@@ -46,7 +46,9 @@ def exercise(family: Family, column: pa.Array) -> None:
         groups.update(numbers[:8], column[:8], **{name: rows[:8] for name, rows in inputs.items()})
         groups.merge(np.arange(n), groups.to_arrow())
     if not family.exact:
-        sketch = family.sketch_class()(**params).update(column).update(column[:3])
+        sketch: Any = family.sketch_class()(**params)
+        for rows in (len(column), 3):
+            sketch.update(column[:rows], **{name: values[:rows] for name, values in inputs.items()})
         sketch.merge(sketch.copy()).answer()
 
 

@@ -109,7 +109,7 @@ class Sketching:
         that an aggregate can't take.
         """
         self._check(aggregates)
-        columns = [*self.keys, *(a.column for a in aggregates.values() if a.column is not None)]
+        columns = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]
         rows = self.frame.select(*map(_column, dict.fromkeys(columns)), self._event().alias(_EVENT))
         schema = to_arrow_schema(rows.schema, timezone="UTC")
         panes = self._panes(schema)
@@ -132,7 +132,7 @@ class Sketching:
         if not aggregates:
             raise ValueError('agg: nothing is asked; name an aggregate, such as users=distinct("user")')
         known = self.frame.columns
-        asked = [*self.keys, *(a.column for a in aggregates.values() if a.column is not None)]
+        asked = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]
         if self.windows is not None:
             asked.append(self.windows.column)
         if missing := [name for name in asked if name not in known]:

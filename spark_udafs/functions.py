@@ -4,9 +4,11 @@
     spark.sql("SELECT lang, answer_distinct(sketch_distinct(user)) FROM posts GROUP BY lang")
 
 `sketch_NAME(column)` is an aggregate for each sketch of the registry: it sees all rows of a group in one
-place, so for large groups `frames.sketch` is the faster way. `merge_NAME(sketch)` merges those that Spark has
-no function for; the others merge by Spark's own (``hll_union_agg``, ``theta_union_agg``,
-``kll_merge_agg_double`` …). `answer_NAME(sketch)` gives the answer with its bounds as JSON.
+place, so for large groups `frames.sketch` is the faster way. Families with an input take it as a second
+column (``sketch_weighted_sample(item, weight)``, ``sketch_decayed_count(item, at)``). `merge_NAME(sketch)`
+merges those that Spark has no function for; the others merge by Spark's own (``hll_union_agg``,
+``theta_union_agg``, ``kll_merge_agg_double`` …). `answer_NAME(sketch)` gives the answer with its bounds as
+JSON.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType
 
 from ..operators.aggregates import aggregate
+from ..operators.inputs import usable
 from ..sketches.registry import FAMILIES, family
 
 if TYPE_CHECKING:
@@ -30,7 +34,8 @@ SKETCHES = tuple(name for name, line in FAMILIES.items() if not line.exact)
 """The names of the registry's families that are sketches."""
 
 _NUMBERS = {"": "double", "_long": "long"}
-_KINDS = {"quantiles": _NUMBERS, "kll_quantiles": _NUMBERS, "top_k": {"": "string", "_long": "long"}}
+_ITEMS = {"": "string", "_long": "long"}
+_KINDS = {"quantiles": _NUMBERS, "kll_quantiles": _NUMBERS, "top_k": _ITEMS, "var_opt": _ITEMS}
 """Families whose bytes don't say what they hold: one function for each kind."""
 
 ColumnOrName = Column | str
@@ -65,9 +70,9 @@ def register(spark: SparkSession) -> list[str]:
     found: dict[str, Any] = {}
     for name in SKETCHES:
         found[f"sketch_{name}"] = arrow_udf(_sketching(name), BinaryType())
-        if not FAMILIES[name].spark_merge:
-            found[f"merge_{name}"] = arrow_udf(_merging(name), BinaryType())
         for suffix, kind in _KINDS.get(name, {"": ""}).items():
+            if not FAMILIES[name].spark_merge:
+                found[f"merge_{name}{suffix}"] = arrow_udf(_merging(name, kind), BinaryType())
             found[f"answer_{name}{suffix}"] = arrow_udf(_answering(name, kind), StringType())
     found["frequency_of"] = arrow_udf(_frequency_of, LongType())
     found["might_contain"] = arrow_udf(_might_contain, BooleanType())
@@ -80,24 +85,36 @@ def _column(column: ColumnOrName) -> Column:
     return F.col(column) if isinstance(column, str) else column
 
 
-def _sketching(name: str) -> Callable[[pa.Array], bytes]:
-    def sketch(column: pa.Array) -> bytes:
-        groups = aggregate(name, "column").typed(column.type).groups(1)
-        groups.update([0] * len(column), column)  # type: ignore[arg-type]
+def _sketching(name: str) -> Callable[..., bytes]:
+    inputs = FAMILIES[name].inputs
+
+    def sketched(column: pa.Array, *given: pa.Array) -> bytes:
+        named = {one: one for one in inputs if one != "time"}
+        groups = aggregate(name, "column", **named).typed(column.type).groups(1)
+        groups.update(np.zeros(len(column), np.int64), column, **dict(zip(inputs, given)))
         return groups.to_arrow()[0].as_py()
 
-    return sketch
+    # Spark reads off the hints how many columns a function takes.
+    def alone(column: pa.Array) -> bytes:
+        return sketched(column)
+
+    def with_input(column: pa.Array, given: pa.Array) -> bytes:
+        column, named = usable(column, {inputs[0]: given})
+        return sketched(column, *named.values())
+
+    return with_input if inputs else alone
 
 
-def _merging(name: str) -> Callable[[pa.Array], bytes | None]:
+def _merging(name: str, kind: str) -> Callable[[pa.Array], bytes | None]:
     def merge(column: pa.Array) -> bytes | None:
         images = [image for image in column.to_pylist() if image is not None]
         if not images:
             return None
-        read = family(name).sketch_class().from_bytes
-        merged = read(images[0])
+        read: Any = family(name).sketch_class().from_bytes
+        more = {"kind": kind} if kind else {}
+        merged = read(images[0], **more)
         for image in images[1:]:
-            merged.merge(read(image))
+            merged.merge(read(image, **more))
         return merged.to_bytes()
 
     return merge

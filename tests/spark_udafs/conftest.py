@@ -53,6 +53,8 @@ BUCKETED = {
     "item_quantiles": ask.quantiles("item"),
     "item_counts": ask.frequency("item", eps=0.01),
     "tags_seen": ask.membership("tags", capacity=100),
+    "heaviest": ask.weighted_sample("user", weight="price", k=5),
+    "lately": ask.decayed_count("user"),
 }
 """What Catalyst can't merge; one of these, and all goes through buckets."""
 

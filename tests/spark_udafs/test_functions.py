@@ -12,6 +12,7 @@ from streamgauge.sketches.bloom import Bloom
 from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.frequent_items import FrequentItems
 from streamgauge.sketches.hll import HLL
+from streamgauge.sketches.registry import FAMILIES
 from streamgauge.spark_udafs import functions as sg
 
 pytestmark = pytest.mark.spark
@@ -27,10 +28,16 @@ def rows(spark: Any) -> Any:
 
 
 def test_every_sketch_has_its_functions_in_sql(spark: Any, rows: Any) -> None:
+    given = {"": "", "time": ", timestamp_micros(id)", "weight": ", id", "key": ", item", "value": ", id"}
+    asked = []
     for name in sg.SKETCHES:
-        asked = f"SELECT answer_{name}{'_long' if name in sg._KINDS else ''}(sketch_{name}(id))"
-        (told,) = spark.sql(f"{asked} FROM sketched_rows").first()
-        assert json.loads(told), name
+        sketched = f"sketch_{name}(id{given[''.join(FAMILIES[name].inputs)]})"
+        asked.append(f"answer_{name}{'_long' if name in sg._KINDS else ''}({sketched}) {name}")
+    told = spark.sql(f"SELECT {', '.join(asked)} FROM sketched_rows").first().asDict()
+    assert set(told) == set(sg.SKETCHES)
+    assert all(json.loads(answer) for answer in told.values())
+    assert json.loads(told["decayed_count"])["n"] == 10_000
+    assert json.loads(told["tuple"])["totals"][0]["lower"] < sum(range(10_000))
 
 
 def test_sketches_by_group_hold_what_ours_hold(rows: Any) -> None:
