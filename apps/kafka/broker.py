@@ -154,7 +154,10 @@ class EmbeddedKafka:
         return self._folder
 
     def start(self) -> Self:
-        """Start, and return once it serves (seconds; the first time ever Kafka's jars are fetched)."""
+        """Start, and return once it serves (seconds; the first time ever Kafka's jars are fetched).
+
+        A broker that ended without being stopped starts again on its port, with what it had written.
+        """
         if self.running:
             return self
         java, jars = find_java(), kafka_jars()
@@ -175,7 +178,7 @@ class EmbeddedKafka:
         return self
 
     def _start_once(self, java: Java, jars: Path) -> None:
-        self._folder = self._keep or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
+        self._folder = self._keep or self._folder or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
         self._folder.mkdir(parents=True, exist_ok=True)
         self._choose_port()
         settings = self._write_settings()

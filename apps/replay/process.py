@@ -14,6 +14,10 @@ from typing import Any
 from .batch import Source
 
 
+class ReplayError(RuntimeError):
+    """A replay that ended early; the message says why."""
+
+
 class Replay:
     """Sends a source's messages to a topic in the background.
 
@@ -50,16 +54,16 @@ class Replay:
 
     @property
     def done(self) -> bool:
-        """Whether all messages are sent. Raises `RuntimeError` if the replay failed, with its reason."""
+        """Whether all messages are sent. Raises `ReplayError` if the replay failed, with its reason."""
         if self.running or self._process.exitcode is None:
             return False
         if self._process.exitcode != 0:
             reason = self._wrong.recv() if self._wrong.poll() else f"exit code {self._process.exitcode}"
-            raise RuntimeError(f"the replay ended early: {reason}")
+            raise ReplayError(f"the replay ended early: {reason}")
         return True
 
     def wait(self) -> None:
-        """Wait until all messages are sent. Raises `RuntimeError` if the replay failed."""
+        """Wait until all messages are sent. Raises `ReplayError` if the replay failed."""
         self._process.join()
         assert self.done
 

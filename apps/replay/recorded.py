@@ -1,20 +1,23 @@
 """Recorded streams as messages: the format is found out, every event becomes one post on the topic.
 
+A file is JSON lines or one JSON document, plain or packed by gzip.
+
 Lines that are no JSON, or no event of the recording's format, are passed on as they are: whoever reads the
 topic has to deal with them, as with any sender's mistakes.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-from zlib import crc32
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,15 +62,20 @@ class Recording:
         path = Path(path)
         if speed < 0:
             raise RecordingError(f"the speed is {speed}; it must be 0 (at once) or above")
+        if path.is_dir():
+            raise RecordingError(f"{path} is a folder; name one file of it")
         if not path.is_file():
             raise RecordingError(f"{path}: there is no such file")
         read = False
-        for line in islice(_lines(path), _LOOKED_AT):
-            read = True
-            for event in _events(line):
-                for name, kind in FORMATS.items():
-                    if kind.recognises(event):
-                        return cls(path, name, speed, seconds)
+        try:
+            for line in islice(_lines(path), _LOOKED_AT):
+                read = True
+                for event in _events(line):
+                    for name, kind in FORMATS.items():
+                        if kind.recognises(event):
+                            return cls(path, name, speed, seconds)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise RecordingError(f"{path} can't be replayed: it is no whole gzip file ({error})") from None
         known = ", ".join(FORMATS)
         wrong = f"none of its first {_LOOKED_AT} lines is an event of {known}" if read else "it is empty"
         raise RecordingError(f"{path} can't be replayed: {wrong}")
@@ -117,7 +125,7 @@ class Recording:
                 made.append((line if len(events) == 1 else json.dumps(event).encode(), 0, None))
                 continue
             _mark_repeat(post, seen)
-            made.append((encode(post), crc32(post["author"].encode("utf-8", "replace")), sent))
+            made.append((encode(post), zlib.crc32(post["author"].encode("utf-8", "replace")), sent))
         return made
 
 
@@ -131,16 +139,24 @@ def _mark_repeat(post: Post, seen: dict[tuple[str, str], None]) -> None:
         del seen[next(iter(seen))]
 
 
+def _opened(path: Path) -> IO[bytes]:
+    """The file's bytes, unpacked where it begins as gzip files do."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if packed else path.open("rb")
+
+
 def _lines(path: Path) -> Iterator[bytes]:
     """The file's lines, or, if it is one JSON document over several lines, that document."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         start = next((line for line in file if line.strip()), b"")
     if _parsed(start) is None and start.lstrip()[:1] in (b"{", b"["):
-        whole = path.read_bytes()
+        with _opened(path) as file:
+            whole = file.read()
         if _parsed(whole) is not None:
             yield whole
             return
-    with path.open("rb") as file:
+    with _opened(path) as file:
         for line in file:
             if stripped := line.rstrip(b"\r\n"):
                 yield stripped

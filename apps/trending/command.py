@@ -25,7 +25,8 @@ def trending(
     input: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Replay a recording instead: Bluesky Jetstream, Twitter v1.1 or v2 JSON."
+            metavar="FILE",
+            help="Replay a recording instead: Bluesky Jetstream, Twitter v1.1 or v2 JSON, plain or .gz.",
         ),
     ] = None,
     speed: Annotated[

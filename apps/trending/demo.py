@@ -9,6 +9,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -58,7 +59,8 @@ def run(options: Options) -> None:
     """Run the demo and print its summary.
 
     However it ends, all it started is stopped; only with `keep`, and after a whole run, the broker stays.
-    Raises `JavaError`, `JarsError`, `BrokerError` and `RecordingError`, whose messages say what to do.
+    Raises `JavaError`, `JarsError`, `BrokerError`, `RecordingError`, `EngineError` and `ReplayError`, whose
+    messages say what to do.
     """
     # A copy of standard error: engines may turn the original away from the screen.
     console = Console(file=os.fdopen(os.dup(2), "w"))
@@ -94,11 +96,15 @@ def _broker(keep: bool, console: Console, stack: ExitStack) -> EmbeddedKafka:
     kafka = EmbeddedKafka(detached=keep)
     stack.callback(kafka.stop)
     with stage(console, f"starting Kafka {KAFKA}", f"Kafka {KAFKA} serves"):
-        kafka.start()
-        if keep:
-            remember(Running(kafka.pid, kafka.port, str(kafka.folder), False, time.time()))
+        _start(kafka, keep)
         kafka.create_topic(TOPIC, PARTITIONS)
     return kafka
+
+
+def _start(kafka: EmbeddedKafka, keep: bool) -> None:
+    kafka.start()
+    if keep:
+        remember(Running(kafka.pid, kafka.port, str(kafka.folder), False, time.time()))
 
 
 def _streamed(
@@ -118,7 +124,9 @@ def _streamed(
     stack.callback(replay.stop)
     replay.start()
     note = f"{kafka.bootstrap_servers} · topic {TOPIC} · Ctrl-C stops everything"
-    seconds = watch(engine, replay, options.seconds if recording is None else None, note, console)
+    planned = options.seconds if recording is None else None
+    revive = partial(_start, kafka, options.keep)
+    seconds = watch(engine, replay, planned, note, console, kafka, revive)
     with stage(console, "closing the last windows"):
         look = engine.finish()
     exact = _exact(stream, kafka.bootstrap_servers, console)

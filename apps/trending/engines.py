@@ -86,6 +86,7 @@ class Local:
         # Nothing of a run that ends by itself is to be kept, and every window is taken as it stands then:
         # a partition that pauses must not close one before.
         self._run = start(stream, checkpoint_seconds=0.25, idle_seconds=3600.0)
+        self._latest = Look(schema_of(stream).empty_table(), Account(), None)
 
     def look(self) -> Look:
         """How far it is. Raises what ended it, if it has failed."""
@@ -93,7 +94,10 @@ class Local:
         if not self._run.running:
             self._run.wait()
         summary = self._run.summary()
-        return Look(self._run.table(), summary.account, _latest_end(summary.table))
+        # A merger that lost its broker for long begins anew: what was known holds until it has caught up.
+        if summary.account.read >= self._latest.account.read:
+            self._latest = Look(self._run.table(), summary.account, _latest_end(summary.table))
+        return self._latest
 
     def finish(self) -> Look:
         """End it, everything that was read counted."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.live import Live
 
+from ..kafka.broker import EmbeddedKafka
 from ..replay.process import Replay
 from .answers import windows
 from .engines import Engine
 from .view import Snapshot, View
+
+log = logging.getLogger("streamgauge")
 
 _REFRESH = 0.25  # seconds
 _TELL = 5.0  # seconds between two lines where there is no terminal to draw in
@@ -21,10 +25,14 @@ _NEWS = 5.0  # seconds for which a warning is shown
 
 
 class _Warnings(logging.Handler):
-    """The engine's latest warning, such as a broker that is away, for as long as it is news."""
+    """The engine's latest warning, such as a broker that is away, for as long as it is news.
+
+    What is `pressing` goes before it, for as long as it is.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
+        self.pressing = ""
         self._latest = ""
         self._at = float("-inf")
 
@@ -33,30 +41,48 @@ class _Warnings(logging.Handler):
 
     @property
     def latest(self) -> str:
-        return self._latest if time.monotonic() - self._at < _NEWS else ""
+        news = self._latest if time.monotonic() - self._at < _NEWS else ""
+        return self.pressing or news
 
 
-def watch(engine: Engine, replay: Replay, seconds: float | None, note: str, console: Console) -> float:
+def watch(
+    engine: Engine,
+    replay: Replay,
+    seconds: float | None,
+    note: str,
+    console: Console,
+    broker: EmbeddedKafka,
+    revive: Callable[[], object],
+) -> float:
     """Show the engine at work; return after how many seconds the last message was in.
 
     Draws over the whole terminal, or tells a line now and then where there is none. `seconds` is how long the
-    stream is to last, if that is known. Raises what ended the replay or the engine, if either failed.
+    stream is to last, if that is known. A broker that has ended is started again by `revive`. Raises what
+    ended the replay or the engine, if either failed.
     """
     warnings = _Warnings()
-    log = logging.getLogger("streamgauge")
     log.addHandler(warnings)
     try:
         with Live(console=console, screen=console.is_terminal, auto_refresh=False, transient=True) as live:
-            return _until_all_is_in(engine, replay, seconds, note, warnings, live)
+            latest = 0.0
+            for latest in _looks(engine, replay, seconds, note, warnings, live):  # noqa: B007
+                if not broker.running and not warnings.pressing:
+                    warnings.pressing = "the broker has ended; it is started again"
+                elif not broker.running:
+                    revive()
+                    warnings.pressing = ""
+                    log.warning("the broker serves again")
+            return latest
     finally:
         log.removeHandler(warnings)
 
 
-def _until_all_is_in(
+def _looks(
     engine: Engine, replay: Replay, seconds: float | None, note: str, warnings: _Warnings, live: Live
-) -> float:
+) -> Iterator[float]:
+    """Look and show until all is in; gives after how many seconds a look first found what is in so far."""
     begin = time.monotonic()
-    latest, told = 0.0, 0.0
+    latest, told, said = 0.0, 0.0, ""
     marks = deque([(0.0, 0)])
     while True:
         over = replay.done
@@ -78,10 +104,11 @@ def _until_all_is_in(
                 engine.title, elapsed, planned, found, until, look.account, rate, lag, news or note
             )
             live.update(View(shown), refresh=True)
-        elif elapsed - told >= _TELL:
-            told = elapsed
+        elif elapsed - told >= _TELL or news != said:
+            told, said = elapsed, news
             line = f"{elapsed:3.0f} s: {rate:,.0f} posts/s, {read:,} read, {lag:,} behind"
-            live.console.print(f"{line}; {news}" if news else line, highlight=False)
+            live.console.print(f"{line}; {news}" if news else line, highlight=False, soft_wrap=True)
+        yield latest
         if over and read >= replay.sent:
-            return latest
+            return
         time.sleep(_REFRESH)

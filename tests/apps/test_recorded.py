@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -167,6 +168,16 @@ def test_a_file_that_is_one_json_document(tmp_path: Path, indent: int | None) ->
     assert [post["id"] for post in posts(path)] == ["1050118621198921728", "5"]
 
 
+def test_a_packed_file_is_that_file(recordings: Path, tmp_path: Path) -> None:
+    plain = recordings / "social" / "jetstream_expected_v1.jsonl"
+    packed = tmp_path / "any name"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert posts(packed) == posts(plain)
+    packed.write_bytes(packed.read_bytes()[:100])
+    with pytest.raises(RecordingError, match="it is no whole gzip file"):
+        Recording.open(packed)
+
+
 def test_lines_that_are_no_events_are_passed_on_as_they_are(tmp_path: Path) -> None:
     odd = [
         "{broken",
@@ -220,6 +231,11 @@ def test_files_that_cannot_be_replayed(tmp_path: Path, content: str | None, mess
         path.write_text(content)
     with pytest.raises(RecordingError, match=message):
         Recording.open(path)
+
+
+def test_a_folder_cannot_be_replayed(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="is a folder; name one file"):
+        Recording.open(tmp_path)
 
 
 def test_a_foreign_event_says_what_is_missing() -> None:

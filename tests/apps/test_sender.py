@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from streamgauge.apps.replay.generated import Generated
 from streamgauge.apps.replay.load import Load
-from streamgauge.apps.replay.process import Replay
+from streamgauge.apps.replay.process import Replay, ReplayError
 from streamgauge.apps.replay.sender import send
 
 pytestmark = pytest.mark.kafka
@@ -72,7 +72,7 @@ def test_a_replay_runs_in_its_own_process_and_tells_how_far_it_is(kafka: Any) ->
 
 def test_a_replay_that_fails_says_why(kafka: Any) -> None:
     replay = Replay(Generated(Load(), posts=1), "sender-missing", kafka.bootstrap_servers).start()
-    with pytest.raises(RuntimeError, match="Unknown topic"):
+    with pytest.raises(ReplayError, match="Unknown topic"):
         replay.wait()
 
 
