@@ -11,17 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .jit import kernel
+from .ddsketch_slots import look_up, work_out
+from .jit import kernel, lean
 
-_BLOCK = 512
+BLOCK = 512
 _SLACK = 8
-_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
-_MANTISSA = np.int64(0x000FFFFFFFFFFFFF)
-_ONE = np.int64(0x3FF0000000000000)
-_ROOT_TWO = np.int64(0x3FF6A09E667F3BCD)
-_INFINITY = np.int64(0x7FF0000000000000)
 _FAR = np.int64(1 << 40)
-_TWO_OVER_LN2 = 2.0 / np.log(2.0)
 
 
 class State(NamedTuple):
@@ -32,31 +27,6 @@ class State(NamedTuple):
     start: np.ndarray
     low: np.ndarray
     length: np.ndarray
-
-
-@kernel
-def keys(block, multiplier, exponents, mantissas, out):  # type: ignore[no-untyped-def]
-    """The key ⌈log_γ |x|⌉ of each value, int64; `multiplier` is 1 / log2 γ.
-
-    log2 by the exponent and 2 atanh((m − 1) / (m + 1)) of a mantissa in [√½, √2): eight terms, 2e-14.
-    An infinity has the exponent 1027, so that its key is no finite number's.
-    """
-    bits = block.view(np.int64)
-    for i in range(len(block)):
-        b = bits[i] & _MAGNITUDE
-        m = (b & _MANTISSA) | _ONE
-        over = np.int64(m > _ROOT_TWO)
-        exponents[i] = (b >> 52) - 1023 + over + 3 * np.int64(b == _INFINITY)
-        mantissas[i] = m - (over << 52)
-    numbers = mantissas.view(np.float64)
-    for i in range(len(block)):
-        s = (numbers[i] - 1.0) / (numbers[i] + 1.0)
-        t = s * s
-        p = 1 / 13 + t * (1 / 15)
-        p = 1 / 9 + t * (1 / 11 + t * p)
-        p = 1 / 5 + t * (1 / 7 + t * p)
-        p = 1.0 + t * (1 / 3 + t * p)
-        out[i] = np.int64(np.ceil((exponents[i] + _TWO_OVER_LN2 * s * p) * multiplier))
 
 
 @kernel
@@ -100,76 +70,92 @@ def widen(state, g, low, high):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
-def _reach(bits, found, least):  # type: ignore[no-untyped-def]
+@lean
+def _reach(slots, found, low, high):  # type: ignore[no-untyped-def]
     """The lowest and the highest key of the positive and of the negative values of a block."""
-    low, high = np.full(2, _FAR), np.full(2, -_FAR)
-    for i in range(len(bits)):
-        magnitude = bits[i] & _MAGNITUDE
-        if magnitude >= least and magnitude <= _INFINITY:
-            s = 0 if bits[i] > 0 else 1
-            low[s] = min(low[s], found[i])
-            high[s] = max(high[s], found[i])
-    return low, high
+    low[0] = low[1] = _FAR
+    high[0] = high[1] = -_FAR
+    for i in range(len(found)):
+        s = np.int64(found[i] >= slots.spread)
+        slot = found[i] - s * slots.spread
+        if 0 < slot < slots.spread - 1:
+            low[s] = min(low[s], slot + slots.first - 1)
+            high[s] = max(high[s], slot + slots.first - 1)
 
 
-@kernel
-def _place(state, g, bits, found, least, places):  # type: ignore[no-untyped-def]
-    """Where in the pool each value is counted; gives whether any has no bucket yet, as 0 or 1."""
-    zero, first, length = state.start[g], state.low[g, 0], state.length[g, 0]
-    to_first, to_length = state.low[g, 1] - first, state.length[g, 1] - length
-    begin = zero + 2
-    missing = np.int64(0)
-    for i in range(len(bits)):
-        magnitude, negative = bits[i] & _MAGNITUDE, bits[i] >> 63  # all bits set, or none
-        place = found[i] - first - (negative & to_first)
-        counts = np.int64(magnitude >= least) & np.int64(magnitude <= _INFINITY)
-        missing |= counts & (np.int64(place < 0) | np.int64(place >= length + (negative & to_length)))
-        aside = zero + np.int64(magnitude > _INFINITY)
-        places[i] = aside + -counts * (aside - begin - place - (negative & length))
+@lean
+def _place(state, slots, g, found, places):  # type: ignore[no-untyped-def]
+    """Where in the region of sketch `g` each slot is counted; whether any has no bucket yet, as 0 or 1."""
+    spread = np.int32(slots.spread)
+    first = np.int32(state.low[g, 0] - slots.first + 1)
+    length = np.int32(state.length[g, 0])
+    to_first = np.int32(state.low[g, 1] - slots.first + 1) - first
+    to_length = np.int32(state.length[g, 1]) - length
+    missing = np.int32(0)
+    for i in range(len(found)):
+        negative = -np.int32(found[i] >= spread)  # all bits set, or none
+        slot = found[i] - (negative & spread)
+        place = slot - first - (negative & to_first)
+        counts = np.int32(slot > 0) & np.int32(slot < spread - 1)
+        missing |= counts & (np.int32(place < 0) | np.int32(place >= length + (negative & to_length)))
+        aside = np.int32(slot > 0)
+        places[i] = aside + counts * (2 + place + (negative & length) - aside)
     return missing
 
 
 @kernel
-def update_one(state, multiplier, least, g, values, at):  # type: ignore[no-untyped-def]
-    """Count ``values[at:]`` in sketch `g`; gives the number of the first value that found no room.
+def _find(slots, block, found):  # type: ignore[no-untyped-def]
+    if len(slots.ends):
+        look_up(block.view(np.uint64), slots.shift, slots.ends, slots.bases, found)
+    else:
+        work_out(block, slots, found)
 
-    Magnitudes below `least` count as zero.
-    """
-    exponents, mantissas = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
-    found, places = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
-    for begin in range(at, len(values), _BLOCK):
-        block = values[begin : begin + _BLOCK]
-        bits = block.view(np.int64)
-        keys(block, multiplier, exponents, mantissas[: len(block)], found)
-        if state.start[g] < 0 or _place(state, g, bits, found, least, places):
-            low, high = _reach(bits, found, least)
+
+@kernel
+def _update(state, slots, g, values, at, found, places):  # type: ignore[no-untyped-def]
+    for begin in range(at, len(values), BLOCK):
+        block = values[begin : begin + BLOCK]
+        slot, place = found[: len(block)], places[: len(block)]
+        _find(slots, block, slot)
+        if state.start[g] < 0 or _place(state, slots, g, slot, place):
+            low, high = np.empty(2, np.int64), np.empty(2, np.int64)
+            _reach(slots, slot, low, high)
             if not widen(state, g, low, high):
                 return begin
-            _place(state, g, bits, found, least, places)
+            _place(state, slots, g, slot, place)
+        region = state.pool[state.start[g] :]
         for i in range(len(block)):
-            state.pool[np.uint64(places[i])] += 1.0
-        state.pool[state.start[g] + 1] = 0.0
+            region[np.uint64(place[i])] += 1.0
+        region[1] = 0.0
     return len(values)
 
 
 @kernel
-def update_rows(state, multiplier, least, groups, values, at):  # type: ignore[no-untyped-def]
+def update_one(state, slots, g, values, at):  # type: ignore[no-untyped-def]
+    """Count ``values[at:]`` in sketch `g`; gives the number of the first value that found no room."""
+    found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    return _update(state, slots, g, values, at, found, places)
+
+
+@kernel
+def update_rows(state, slots, groups, values, at):  # type: ignore[no-untyped-def]
     """Count ``values[i]`` in sketch ``groups[i]`` from value `at` on; ends as `update_one` does."""
+    found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for i in range(at, len(values)):
-        if update_one(state, multiplier, least, groups[i], values[i : i + 1], 0) == 0:
+        if _update(state, slots, groups[i], values[i : i + 1], 0, found, places) == 0:
             return i
     return len(values)
 
 
 @kernel
-def update_sorted(state, multiplier, least, ends, values, at):  # type: ignore[no-untyped-def]
+def update_sorted(state, slots, ends, values, at):  # type: ignore[no-untyped-def]
     """Count values ordered by group: those of group g end at ``ends[g]``. Ends as `update_one` does."""
+    found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     begin = 0
     for g in range(len(ends)):
         first = begin if begin > at else at
         if ends[g] > first:
-            done = update_one(state, multiplier, least, g, values[first : ends[g]], 0)
+            done = _update(state, slots, g, values[first : ends[g]], 0, found, places)
             if done < ends[g] - first:
                 return first + done
         begin = ends[g]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +12,14 @@ from google.protobuf.message import DecodeError
 from . import ddsketch_images as images
 from . import ddsketch_kernels as kernels
 from .ddsketch_proto import DDSketchMessage
+from .ddsketch_slots import Slots, slots_of, tally
 from .kll_update import order_by_group
 from .protocol import SketchError
 
 FINEST, COARSEST = 1e-4, 0.5
 _SLICE = 1 << 20
+_MANY, _MOST = 1 << 16, 1 << 30
+"""Values from which on all slots are counted at once, and that their counts can take."""
 
 
 class Store:
@@ -32,8 +34,6 @@ class Store:
         self.gamma = 1 + 2 * self.relative_accuracy / (1 - self.relative_accuracy)
         self.multiplier = math.log(2) / math.log(self.gamma)
         self.infinite = math.ceil(1027 * self.multiplier)
-        least = np.array([sys.float_info.min * self.gamma])
-        self._fixed = (self.multiplier, least.view(np.int64)[0])
         self.n = 0
         self.state = self._empty(0)
         self.resize(n)
@@ -55,20 +55,37 @@ class Store:
             self.state = new._replace(pool=old.pool, used=old.used)
         self.n = max(self.n, n)
 
+    @property
+    def slots(self) -> Slots:
+        """Which bucket a value belongs in; worked out when the first value comes."""
+        return slots_of(self.gamma)
+
     def update_one(self, g: int, numbers: np.ndarray) -> None:
         """Count doubles in sketch `g`."""
-        self._run(kernels.update_one, len(numbers), *self._fixed, g, numbers)
+        slots = self.slots
+        if len(numbers) < _MANY or not len(slots.ends):
+            self._run(kernels.update_one, len(numbers), slots, g, numbers)
+            return
+        for at in range(0, len(numbers), _MOST):
+            counts = np.zeros(2 * slots.spread, np.int32)
+            bits = numbers[at : at + _MOST].view(np.uint64)
+            tally(bits, slots.shift, slots.ends, slots.bases, counts)
+            for sign, own in enumerate(np.split(counts, 2)):
+                filled = np.flatnonzero(own[1:-1])
+                first, end = (filled[0], filled[-1] + 1) if len(filled) else (0, 0)
+                buckets = own[1 + first : 1 + end].astype(np.float64)
+                self.add(g, sign, int(first) + slots.first, buckets, float(own[0]))
 
     def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
         """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range)."""
         for at in range(0, len(numbers), _SLICE):
             some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
             if len(values) * 4 < self.n:
-                self._run(kernels.update_rows, len(values), *self._fixed, some, values)
+                self._run(kernels.update_rows, len(values), self.slots, some, values)
             else:
                 ends, ordered = np.zeros(self.n, np.int64), np.empty_like(values)
                 order_by_group(some, values, ends, ordered)
-                self._run(kernels.update_sorted, len(values), *self._fixed, ends, ordered)
+                self._run(kernels.update_sorted, len(values), self.slots, ends, ordered)
 
     def _run(self, kernel: Callable[..., int], end: int, *arguments: Any) -> None:
         done = 0

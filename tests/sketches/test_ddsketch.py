@@ -13,6 +13,7 @@ import pytest
 from ddsketch.pb import ddsketch_pb2
 from ddsketch.pb.proto import DDSketchProto
 
+from streamgauge.sketches import ddsketch_slots
 from streamgauge.sketches.ddsketch import USUAL_QUANTILES, DDSketch, DDSketchGroups
 from streamgauge.sketches.protocol import SketchError
 
@@ -131,6 +132,27 @@ def test_any_cut_gives_the_same_bytes() -> None:
     for piece in np.array_split(values, 61):
         pieces.update(piece)
     assert pieces == DDSketch().update(values) == pickle.loads(pickle.dumps(pieces))
+
+
+@pytest.mark.parametrize("accuracy", [0.01, 0.001])  # by a table, and by logarithms
+def test_many_values_at_once_count_as_few_do(accuracy: float) -> None:
+    rng = np.random.default_rng(4)
+    extremes = [0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 5e-324, -2.3e-308, np.finfo(float).max]
+    values = np.concatenate([rng.normal(size=70_000), 10 ** rng.uniform(-308, 308, 3000), extremes])
+    rng.shuffle(values)
+    few, many = DDSketch(accuracy), DDSketch(accuracy).update(values)
+    for piece in np.array_split(values, 50):
+        few.update(piece)
+    assert few == many and many.n == len(values) - 2
+    found = np.empty(len(values), np.int32)
+    ddsketch_slots.work_out(values, ddsketch_slots.slots_of(many._store.gamma), found)
+    for sign, own in enumerate((values > 0, values < 0)):
+        first, counts = many._store.window(0, sign)
+        spread = many._store.slots.spread
+        held = np.bincount(found[own] - sign * spread, minlength=spread)
+        held[0] = 0
+        assert counts.tolist() == np.trim_zeros(held).tolist()
+        assert first == many._store.slots.first - 1 + np.flatnonzero(held)[0]
 
 
 def test_nan_nulls_infinities_and_other_types() -> None:
