@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
+class CacheError(RuntimeError):
+    """There is no place to keep things in; the message names it and what to set."""
+
+
 def cache_folder() -> Path:
     """The user's cache folder of streamgauge, made if absent.
 
-    ``$STREAMGAUGE_CACHE``, else ``$XDG_CACHE_HOME/streamgauge``, else the platform's usual place.
+    ``$STREAMGAUGE_CACHE``, else ``$XDG_CACHE_HOME/streamgauge``, else the platform's usual place. Raises
+    `CacheError` if it can't be made.
     """
     if chosen := os.environ.get("STREAMGAUGE_CACHE"):
         folder = Path(chosen).expanduser()
@@ -22,7 +27,13 @@ def cache_folder() -> Path:
         folder = Path(local) / "streamgauge"
     else:
         folder = Path.home() / ".cache" / "streamgauge"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CacheError(
+            f"the cache folder {folder} can't be made ({error.strerror}); "
+            "name one that can be written to in STREAMGAUGE_CACHE"
+        ) from None
     return folder.resolve()
 
 

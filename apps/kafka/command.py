@@ -14,9 +14,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..cache import cache_folder, locked
+from ..ending import in_order
 from ..java import JavaError
 from .broker import HOST, BrokerError, EmbeddedKafka
 from .jars import KAFKA, JarsError
@@ -72,7 +74,7 @@ def _start(port: int | None, data: Path | None) -> None:
         return
     broker = EmbeddedKafka(port, data, detached=True)
     try:
-        with _err.status(f"starting Kafka {KAFKA}"):
+        with in_order(), _err.status(f"starting Kafka {KAFKA}"):
             broker.start()
     except (BrokerError, JarsError, JavaError) as error:
         _fail(str(error))
@@ -193,7 +195,7 @@ def _span(seconds: float) -> str:
 
 
 def _fail(message: str) -> None:
-    _err.print(f"[red]error:[/] {message}", highlight=False)
+    _err.print(f"[red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
     raise typer.Exit(1)
 
 

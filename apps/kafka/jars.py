@@ -149,8 +149,15 @@ def _why(said: list[str]) -> str:
             "They are needed once: connect, name a proxy in HTTPS_PROXY or a mirror in ~/.m2/settings.xml, "
             f"or copy the folder {cache_folder() / 'kafka'} from a machine that has them"
         )
-    last = next((line.strip() for line in reversed(said) if line.strip()), "it said nothing")
-    return f"Kafka's jars could not be fetched, Ivy failed: {last[:300]}"
+    missing = [line.strip(" \t:") for line in said if line.rstrip().endswith(": not found")]
+    if missing:
+        return (
+            f"Kafka's jars could not be fetched, the Java registry that was asked lacks {missing[0][:200]} "
+            f"({len(missing)} in all); a mirror in ~/.m2/settings.xml or an Ivy settings file may name a "
+            "registry that doesn't have them"
+        )
+    words = [line.strip() for line in said if line.strip() and "USE VERBOSE" not in line]
+    return f"Kafka's jars could not be fetched, Ivy failed: {words[-1][:300] if words else 'it said nothing'}"
 
 
 def _ivy_jar() -> Path:

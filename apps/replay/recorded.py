@@ -14,10 +14,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from io import BufferedIOBase
 from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -139,7 +140,7 @@ def _mark_repeat(post: Post, seen: dict[tuple[str, str], None]) -> None:
         del seen[next(iter(seen))]
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> BufferedIOBase:
     """The file's bytes, unpacked where it begins as gzip files do."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"

@@ -25,6 +25,7 @@ from ...operators.runner import Run, start
 from ...operators.sources import KafkaSource
 from ...operators.stream import Stream
 from ...operators.table import END, START, schema_of
+from ..java import find_java
 from ..replay.generated import Generated
 from ..replay.load import Load
 from ..replay.sender import send
@@ -132,6 +133,8 @@ class Spark:
         """Begin to read."""
         from ...spark_udafs.tables import as_table
 
+        # PySpark looks for Java on the path alone.
+        os.environ["JAVA_HOME"] = str(find_java().home)
         folder = self._folder.name
         config = {
             "spark.ui.enabled": "false",

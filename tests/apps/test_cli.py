@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from streamgauge.apps import java
 from streamgauge.apps.cli import main
 from streamgauge.operators.aggregates import count, distinct, quantiles, sample, top_k
 from streamgauge.operators.lateness import PartitionTime
@@ -182,6 +183,34 @@ def test_what_the_user_can_mend_is_one_line(
     said = ran(*(places.get(argument, argument) for argument in arguments), code=1)
     assert said.startswith("error: ") and message in said
     assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [["demo", "trending"], ["kafka", "start"]], ids=" ".join)
+@pytest.mark.parametrize("old", [None, 11])
+def test_without_a_fitting_java_nothing_is_started(
+    ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], old: int | None
+) -> None:
+    if old is not None:
+        (tmp_path / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{old}.0.21\"' >&2\n")
+        (tmp_path / "java").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(java, "_FOLDERS", ())
+    monkeypatch.setenv("STREAMGAUGE_CACHE", str(tmp_path / "cache"))
+    said = ran(*arguments, code=1)
+    found = f"only Java {old} at {tmp_path / 'java'} was found" if old else "none was found"
+    assert said.startswith("error: Java 17 or newer is needed") and found in said and "JAVA_HOME" in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_a_cache_folder_that_can_not_be_made_is_named(
+    ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("STREAMGAUGE_CACHE", str(tmp_path / "file" / "cache"))
+    said = ran("kafka", "status", code=1)
+    assert f"the cache folder {tmp_path / 'file' / 'cache'} can't be made" in said
+    assert "STREAMGAUGE_CACHE" in said
 
 
 def test_an_unknown_option_is_a_usage_error(ran: Ran) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from streamgauge.apps.java import JavaError, find_java
+
 pytestmark = pytest.mark.kafka
 
 PROGRAM = Path(sys.executable).with_name("streamgauge")
@@ -204,14 +206,26 @@ def test_sigterm_and_a_repeated_ctrl_c_stop_everything(tmp_path: Path) -> None:
 
 @linux
 @pytest.mark.spark
-def test_a_closed_terminal_ends_everything_spark_too(tmp_path: Path) -> None:
-    demo = Demo(tmp_path, "--rate", "500", "--seconds", "600")
+def test_a_closed_terminal_ends_everything_spark_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # An old Java goes before the right one, which Spark itself would not look for elsewhere.
+    right, old = find_java(), tmp_path / "old" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.21\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    try:
+        find_java()
+    except JavaError:
+        monkeypatch.setenv("JAVA_HOME", str(right.home))
+    (tmp_path / "scratch").mkdir()
+    demo = Demo(tmp_path / "scratch", "--rate", "500", "--seconds", "600")
     demo.wait_for("SparkSubmit")
     os.killpg(demo.process.pid, signal.SIGHUP)
     code, _, err = demo.ended()
     assert code == 130 and "Traceback" not in err
     assert demo.nothing_is_left()
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 @linux

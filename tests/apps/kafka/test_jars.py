@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,18 @@ from streamgauge.apps.kafka import jars
 from streamgauge.apps.kafka.jars import JarsError, kafka_jars
 
 SMALL = {"a-1.jar": b"alpha", "b-2.jar": b"beta"}
+
+
+class Nothing(BaseHTTPRequestHandler):
+    """A registry without a single file."""
+
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 @pytest.fixture
@@ -117,6 +130,20 @@ def test_a_mirror_of_mavens_settings_is_asked(cache: Path, tmp_path: Path) -> No
     )
     with pytest.raises(JarsError, match=r"127\.0\.0\.1:1/mirror/org/apache/kafka"):
         kafka_jars()
+
+
+@pytest.mark.kafka
+def test_a_registry_that_lacks_them_is_told_so(cache: Path, tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Nothing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        settings = tmp_path / ".m2" / "settings.xml"
+        settings.parent.mkdir()
+        mirror = f"<mirrorOf>*</mirrorOf><url>{address}</url>"
+        settings.write_text(f"<settings><mirrors><mirror>{mirror}</mirror></mirrors></settings>")
+        with pytest.raises(JarsError, match=r"asked lacks org\.apache\.kafka.*settings\.xml"):
+            kafka_jars()
+        server.shutdown()
 
 
 @pytest.mark.parametrize(
