@@ -1,0 +1,102 @@
+"""Merging on Spark in buckets of groups against Catalyst's own merge, micro-batch by micro-batch.
+
+A stream of 1,000 keys in 10 open windows, all touched in each micro-batch of 200,000 rows. Per aggregate the
+time of a micro-batch, its own first one aside, merged by our buckets and, where Catalyst can, by Catalyst;
+and closing all windows. Both keep their state in RocksDB; medians of five micro-batches.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from streamgauge import distinct, kll_quantiles, quantiles, top_k
+from streamgauge.operators.aggregates import Aggregate
+from streamgauge.spark_udafs import frames, merge_plan
+from streamgauge.spark_udafs.buckets import BucketedPartials
+from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.session import session
+
+KEYS, WINDOWS, ROWS, BATCHES = 1_000, 10, 200_000, 7
+MINUTE_US = 60_000_000
+ASKED = {
+    "distinct": distinct("user"),
+    "top_k": top_k("user", max_size=64),
+    "kll_quantiles": kll_quantiles("price"),
+    "quantiles": quantiles("price"),
+}
+
+
+def write_rows(folder: Path) -> None:
+    """A file a micro-batch; the last one's rows are an hour later, so that all windows before it close."""
+    random = np.random.default_rng(1)
+    for number in range(BATCHES + 1):
+        at = random.integers(0, WINDOWS * MINUTE_US, ROWS) + (number == BATCHES) * 120 * MINUTE_US
+        frame = pl.DataFrame(
+            {
+                "at": pl.Series(at).cast(pl.Datetime("us", "UTC")),
+                "key": random.integers(0, KEYS, ROWS),
+                "user": random.integers(0, 50_000, ROWS),
+                "price": random.lognormal(0, 1, ROWS),
+            }
+        )
+        file = folder / f"{number}.parquet"
+        frame[: ROWS if number < BATCHES else 1].write_parquet(file)
+        os.utime(file, (1_700_000_000 + number,) * 2)
+
+
+def micro_batches(spark: Any, folder: Path, asked: Aggregate) -> tuple[float, float]:
+    """Milliseconds of a micro-batch, and of the one that closes all windows."""
+    files = spark.readStream.schema(spark.read.parquet(str(folder)).schema).option("maxFilesPerTrigger", 1)
+    rows = sketch(files.parquet(str(folder))).withWatermark("at", "1 hour")
+    table = rows.groupBy("key", window("at", "1 minute")).agg(asked=asked)
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = table.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
+        query = writer.option("checkpointLocation", checkpoint).start()
+        assert query.awaitTermination(600)
+        took = [p["durationMs"]["triggerExecution"] for p in query.recentProgress]
+        closed = sum(p["stateOperators"][0]["numRowsRemoved"] for p in query.recentProgress)
+        assert closed, query.lastProgress
+    return statistics.median(took[2:BATCHES]), took[BATCHES + 1]
+
+
+def in_buckets(schema: Any, columns: Any) -> BucketedPartials:
+    """The plan that is made only where Catalyst can't merge, for all."""
+    return BucketedPartials(schema)
+
+
+def main() -> list[dict[str, Any]]:
+    """A row an aggregate."""
+    spark = session("bench", "local[2]", {"spark.ui.enabled": "false"})
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        write_rows(Path(folder))
+        for name, asked in ASKED.items():
+            native = micro_batches(spark, Path(folder), asked) if asked.family.spark_merge else None
+            frames.partials_of = in_buckets
+            ours = micro_batches(spark, Path(folder), asked)
+            frames.partials_of = merge_plan.partials_of
+            found.append(_row(name, ours, native))
+    spark.stop()
+    return found
+
+
+def _row(name: str, ours: tuple[float, float], native: tuple[float, float] | None) -> dict[str, Any]:
+    return {
+        "claim": f"{name}: {ROWS:,} rows in {KEYS:,} keys × {WINDOWS} windows merged (all windows closed)",
+        "ours": f"buckets {ours[0]:,.0f} ms ({ours[1]:,.0f})",
+        "peer": "Catalyst can't" if native is None else f"Catalyst {native[0]:,.0f} ms ({native[1]:,.0f})",
+        "ratio": "" if native is None else f"{native[0] / ours[0]:.2f}",
+        "target": "report",
+    }
+
+
+if __name__ == "__main__":
+    for row in main():
+        print(row)
