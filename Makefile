@@ -2,7 +2,8 @@
 # make test    everything that must hold: style, types, tests with a real broker and a real Spark
 # make quick   the developer's loop: style, types, and the tests that need neither
 # make bench   every speed claim against its peer, as a table
-# make soak    long fault and load campaigns
+# make soak    long fault and load campaigns, 100,000 broken images of sketches among them
+# make bounds  the laws once more with every array access of the kernels checked (5 minutes, own cache)
 # make clean   remove the virtual environment and caches
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ STAMP  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick style types bench soak clean setup
+.PHONY: help demo test quick style types bench soak bounds clean setup
 
 help:
 	@sed -n 's/^# \(make .*\)/  \1/p' Makefile
@@ -61,6 +62,13 @@ bench: $(VENV)/.bench
 
 soak: $(STAMP)
 	@$(BIN)/python -m pytest -m soak $(ARGS)
+
+# A cache of their own and a new one each time: Numba's tells neither checked kernels from unchecked ones nor
+# when a kernel that another calls has changed.
+bounds: $(STAMP)
+	@rm -rf $(VENV)/bounds
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/bounds $(BIN)/python -m pytest -q \
+	  -m "not spark and not soak" tests/laws tests/sketches tests/sampling $(ARGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

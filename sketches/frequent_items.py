@@ -83,8 +83,9 @@ class FrequentItems(Sketch):
     def update(self, values: Any, weights: Any = None) -> Self:
         """Count values, each with its weight (a whole number from 0) if given.
 
-        Raises `TypeError` for values of the other kind, `ValueError` for weights that are negative or not
-        one a value, `OverflowError` where all weights together exceed int64.
+        Raises `TypeError` for values of the other kind, `SketchError` for unsigned ones beyond int64,
+        `ValueError` for weights that are negative or not one a value, `OverflowError` where all weights
+        together exceed int64.
         """
         self._groups._change(None, values, weights, deleting=False)
         return self

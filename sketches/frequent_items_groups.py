@@ -15,6 +15,7 @@ from .columns import Values, as_array, as_values
 from .frequent_items_deletion import delete, overdrawn
 from .group_numbers import as_groups, frozen, grown
 from .group_order import by_group
+from .numbers import without_unsigned
 from .protocol import Groups, SketchError
 from .weights import as_weights, total
 
@@ -123,6 +124,8 @@ class FrequentItemsGroups(Groups):
             )
 
     def _accepted(self, values: Any) -> Values:
+        if self.kind == "long":
+            values = without_unsigned(values, np.dtype(np.int64), "frequent items")
         found = as_values(values)
         wanted = "string" if self.kind == "string" else "int64"
         if len(found) and found.kind != wanted:

@@ -23,7 +23,7 @@ def as_numbers(values: Any, dtype: Any, family: str) -> Values:
     [1.0, 2.0]
     """
     dtype = np.dtype(dtype)
-    found = values if isinstance(values, Values) else as_values(_without_unsigned(values, dtype, family))
+    found = values if isinstance(values, Values) else as_values(without_unsigned(values, dtype, family))
     if found.kind in ("string", "binary"):
         raise TypeError(f"{family}: expected a column of numbers, got {found.kind}; cast it first")
     if found.numbers.dtype == dtype:
@@ -44,8 +44,11 @@ def _writable(array: np.ndarray) -> np.ndarray:
     return np.frombuffer(memory, array.dtype)
 
 
-def _without_unsigned(values: Any, dtype: np.dtype, family: str) -> Any:
-    """uint64 columns as doubles, or as int64 where they fit: `as_values` keeps the bits, for hashing."""
+def without_unsigned(values: Any, dtype: np.dtype, family: str) -> Any:
+    """uint64 columns as doubles, or as int64 where they fit: `as_values` keeps the bits, for hashing.
+
+    Raises `SketchError` for numbers beyond int64.
+    """
     if isinstance(values, (Values, float)) or (isinstance(values, np.ndarray) and values.dtype != np.uint64):
         return values
     array = as_array(values)

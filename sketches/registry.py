@@ -22,10 +22,13 @@ def _untyped(leaf: pa.DataType) -> dict[str, Any]:
 
 
 def _kind(**kinds: str) -> Callable[[pa.DataType], dict[str, Any]]:
-    """The `kind` that a family keeps a column as: ``int64=``, ``float64=``, ``string=``, ``binary=``."""
+    """The `kind` that a family keeps a column as: ``int64=``, ``float64=``, ``string=``, ``binary=``.
+
+    ``unsigned=`` is for what int64 may not hold.
+    """
 
     def of(leaf: pa.DataType) -> dict[str, Any]:
-        found = kinds.get(column_kind(leaf))
+        found = kinds.get("unsigned" if leaf == pa.uint64() else column_kind(leaf))
         if found is None:
             raise TypeError(f"a column of {leaf} can't be used here, only {', '.join(kinds)}; cast it")
         return {"kind": found}
@@ -113,7 +116,7 @@ def column_kind(leaf: pa.DataType) -> str:
     raise TypeError(f"a column of {leaf} can't be aggregated; cast it to an integer, a double or a string")
 
 
-_NUMBERS = _kind(int64="long", float64="double")
+_NUMBERS = _kind(int64="long", float64="double", unsigned="double")
 _ITEMS = _kind(int64="long", string="string")
 
 
@@ -124,7 +127,7 @@ def _spread(leaf: pa.DataType) -> dict[str, Any]:
             f"an error relative to the value says nothing of a {leaf}, which counts from 1970; ask for "
             "kll_quantiles, whose error is one of rank, or cast it to a duration"
         )
-    return {"kind": "double"} if leaf == pa.uint64() else _NUMBERS(leaf)
+    return _NUMBERS(leaf)
 
 
 def _counted(leaf: pa.DataType) -> dict[str, Any]:

@@ -42,6 +42,8 @@ from . import promises
 from .streams import columns
 
 KINDS = ("long", "double", "string", "unsigned")
+# Cuts change bytes where the package draws coins by the clock (REQ, classic quantiles, VarOpt), and in the
+# last digits of sums where weights are no whole numbers (decayed quantiles); promises hold all the same.
 COUNTED = ("long", "string")
 
 
@@ -91,8 +93,9 @@ class Family:
 
     `cut`, `parts`: whether any cut into batches, and merged parts, equal the whole to the byte, and where not
     whether they keep its promise. `order`: whether merging in any order gives the same `view`, the bytes.
-    `repeats`: whether a second run gives the same bytes; the package's coins are seeded by the clock.
-    `without` names streams that a family refuses to take.
+    `resumes`: whether a sketch read from bytes goes on as the one written would; no image of DataSketches
+    holds KLL's coins. `repeats`: whether a second run gives the same bytes; the package's coins are seeded by
+    the clock. `without` names streams that a family refuses to take.
     """
 
     name: str
@@ -112,6 +115,7 @@ class Family:
     order: bool = True
     view: Callable[[Any], Any] = _bytes
     repeats: bool = True
+    resumes: bool = True
     without: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -202,8 +206,8 @@ FAMILIES = [
         seeded=True,
         confidence=0.99,
         loose=0.3,
-        cut=False,
         order=False,
+        resumes=False,
     ),
     Family(
         "DDSketch",
@@ -225,7 +229,6 @@ FAMILIES = [
         others=({"max_size": 256}, {"max_size": 8}),
         typed=_ITEMS,
         loose=0.2,
-        cut=False,
         order=False,
     ),
     Family(
@@ -407,7 +410,6 @@ FAMILIES = [
         ("long", "double"),
         promises.ends,
         others=({"k": 200}, {"k": 30}),
-        cut=False,
         order=False,
         without=("infinities",),
     ),

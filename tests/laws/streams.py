@@ -78,6 +78,7 @@ STREAMS: dict[str, dict[str, Any]] = {
     "long strings": {"string": pa.array(["x" * (i % 700) + str(i % 90) for i in range(ROWS)])},
     "int64 limits": {"long": pa.array(_LIMITS * (ROWS // len(_LIMITS)), pa.int64())},
     "unsigned above 2^63": {"unsigned": pa.array([2**64 - 1 - i % 50 for i in range(ROWS)], pa.uint64())},
+    "unsigned and holey": {"unsigned": _holey(pa.array(_rng.integers(0, 2**64, ROWS, np.uint64)))},
     "narrow types": {
         "long": _LONGS.cast(pa.int16()),
         "double": pa.array(_DOUBLES.to_numpy().astype(np.float32)),
@@ -96,6 +97,7 @@ STREAMS: dict[str, dict[str, Any]] = {
     "chunked": {"long": _chunked(_LONGS), "double": _chunked(_DOUBLES), "string": _chunked(_holey(_STRINGS))},
     "dictionary": {
         "long": _sliced(_holey(pa.array(_zipf))).dictionary_encode(),
+        "double": _sliced(_holey(pa.array(_zipf / 7))).dictionary_encode(),
         "string": _sliced(_holey(_STRINGS)).dictionary_encode(),
     },
     "wide strings and views": {"string": pa.chunked_array([_STRINGS.cast(pa.string_view())])},

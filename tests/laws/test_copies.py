@@ -36,7 +36,7 @@ def test_bytes_pickles_and_copies_are_equal(family: Family, kind: str, size: int
         family.feed(other, fresh(kind, 2, 300), size)
     assert sketch.to_bytes() == image, "a copy and its original share something"
     whole = family.feed(family.feed(family.new(kind), fresh(kind, 1, size)), fresh(kind, 2, 300), size)
-    if family.cut:
+    if family.cut and family.resumes:
         assert all(other.to_bytes() == whole.to_bytes() for other in copies)
 
 

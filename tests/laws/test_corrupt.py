@@ -116,7 +116,7 @@ def fuzz(images: int) -> None:
 
 
 def test_mutated_images() -> None:
-    fuzz(4000)
+    fuzz(2500)
 
 
 @pytest.mark.soak

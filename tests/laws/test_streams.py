@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from .families import FAMILIES, Family
-from .streams import STREAMS, values_of
+from streamgauge.sketches.protocol import SketchError
+
+from .families import FAMILIES, KINDS, Family
+from .streams import STREAMS, fresh, values_of
 
 STREAM_CASES = [
     pytest.param(family, kind, column, id=f"{family}-{kind}-{name}")
@@ -56,3 +58,36 @@ def test_nothing_changes_nothing(family: Family, kind: str, column: Any) -> None
     family.feed(sketch, column.slice(0, 0))
     family.feed(sketch, pa.nulls(3))
     assert sketch.to_bytes() == image
+
+
+STRANGE = [
+    pytest.param(family, kind, id=f"{family}-{kind}")
+    for family in FAMILIES
+    for kind in KINDS
+    if kind not in family.kinds
+]
+
+
+@pytest.mark.parametrize(("family", "kind"), STRANGE)
+def test_what_a_family_cannot_take_is_refused_or_taken_right(family: Family, kind: str) -> None:
+    mine = family.kinds[0]
+    sketch = family.feed(family.new(mine), fresh(mine, 1, 10))
+    image = sketch.to_bytes()
+    strange = (
+        pa.array([2**64 - 1 - i for i in range(200)], pa.uint64())
+        if kind == "unsigned"
+        else fresh(kind, 2, 200)
+    )
+    try:
+        family.feed(family.new(mine), strange)
+    except (TypeError, SketchError) as error:
+        assert len(str(error)) > 15
+        with pytest.raises(type(error)):
+            family.feed(sketch, strange)
+        assert sketch.to_bytes() == image, "refused, and yet changed"
+        with pytest.raises(type(error)):
+            family.feed_groups(family.many(1, mine), np.zeros(200, int), strange)
+    else:
+        # Numbers of one sort into a sketch of another, whose answers name no values or name them right.
+        assert kind != "string"
+        assert family.promise(family.feed(family.new(mine), strange), strange.to_pylist()) <= 2.0

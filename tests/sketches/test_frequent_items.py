@@ -223,7 +223,9 @@ def test_what_counts_and_what_not() -> None:
     assert FrequentItems().update(chunks).estimate("p") == 2
     weighted = FrequentItems().update([["a", "b"], ["a"], None], [3, 4, 5])
     assert state(weighted) == ({"a": 7, "b": 3}, 0, 10)
-    assert FrequentItems(kind="long").update(np.array([2**64 - 1], np.uint64)).estimate(-1) == 1
+    assert FrequentItems(kind="long").update(np.array([2**63 - 1], np.uint64)).estimate(2**63 - 1) == 1
+    with pytest.raises(SketchError, match="int64 only"):  # its answers would name other numbers
+        FrequentItems(kind="long").update(np.array([2**63], np.uint64))
     assert FrequentItems().update([]).update(None).top() == []
     assert "nothing yet" in repr(FrequentItems()) and "'a': 2…2" in repr(strings)
     assert FrequentItems().update("word").answer() == [

@@ -177,10 +177,20 @@ def _samples_alike(a: Any, b: Any) -> None:
         assert sorted(a["values"]) == sorted(b["values"])
 
 
+def _drawn_alike(a: Any, b: Any) -> None:
+    assert a["n"] == b["n"] and len(a["values"]) == len(b["values"])
+
+
+def _decayed_alike(a: Any, b: Any) -> None:
+    assert a["n"] == b["n"] and a["estimate"] == pytest.approx(b["estimate"])
+
+
 _COMPARE: dict[str, Callable[[Any, Any], None]] = {
     "kll_quantiles": _spread_alike,
     "top_k": _items_alike,
     "sample": _samples_alike,
+    "weighted_sample": _drawn_alike,
+    "decayed_count": _decayed_alike,
     "sum": _close,
     "mean": _close,
     "variance": _close_spread,
