@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from ..sketches.protocol import Groups, SketchError
 from .aggregates import METADATA, Aggregate
+from .spark_footer import FOOTER, to_footer, told_of
 from .stream import Stream
 
 TIME_TYPE = pa.timestamp("us", "UTC")
@@ -109,16 +110,38 @@ def empty(schema: pa.Schema) -> pa.Table:
 
 
 def write_parquet(table: pa.Table, path: str | Path) -> None:
-    """Write as Parquet, definitions included."""
+    """Write as Parquet, definitions included, for this package and for ``spark.read.parquet``."""
     aggregates_of(table.schema)
-    pq.write_table(table, path, compression="zstd")
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        writer.write_table(table)
+        if (told := to_footer(table.schema)) is not None:
+            writer.add_key_value_metadata({FOOTER: told})
 
 
 def read_parquet(path: str | Path) -> pa.Table:
-    """Read what `write_parquet` wrote. Raises `SketchError` if it holds no table of sketches."""
-    table = pq.read_table(path)
+    """Read what `write_parquet` wrote, or the folder that Spark wrote of a DataFrame of sketches.
+
+    Raises `SketchError` if it holds no table of sketches.
+    """
+    table = pq.read_table(path, coerce_int96_timestamp_unit="us")
+    if not any(METADATA in (field.metadata or {}) for field in table.schema):
+        table = _as_spark_wrote(table)
     keys_of(table.schema)
     return table
+
+
+def _as_spark_wrote(table: pa.Table) -> pa.Table:
+    definitions, widened = told_of(table.schema.metadata)
+    if not definitions:
+        return table
+    keys = {
+        field.name: widened.get(field.name, key_type(field.type))
+        for field in table.schema
+        if field.name not in (START, END, *definitions)
+    }
+    schema = table_schema(keys, {name: Aggregate.from_json(told) for name, told in definitions.items()})
+    loose = [pa.field(field.name, field.type) for field in schema]
+    return table.select(schema.names).cast(pa.schema(loose)).cast(schema)
 
 
 def to_ipc(table: pa.Table, compression: str | None = "zstd") -> bytes:

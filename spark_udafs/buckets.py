@@ -4,8 +4,8 @@ For tables with an aggregate that Catalyst has no merge for. Groups are put into
 of their keys, and a bucket's rows of one window travel, and are kept as state, as one Arrow IPC stream: a
 call of Python costs about a millisecond, so it is made a bucket, not a group.
 
-Measured (`bench/spark_buckets.py`): a micro-batch that touches 1,000 keys in 10 windows takes one to two times
-as long as where Catalyst merges, with the same state store on the same machine.
+Measured (`bench/spark_buckets.py`): a micro-batch that touches 1,000 keys in 10 windows takes one to two
+times as long as where Catalyst merges, with the same state store on the same machine.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
 from ..operators.aggregates import METADATA, Aggregate
+from ..operators.spark_footer import KEY_TYPE
 from ..operators.table import aggregates_of
 from ..sampling.items import kept_type
 from ..sketches.approx_top_k import items_tracked, state_type, to_state
@@ -235,10 +236,6 @@ def quoted(name: str) -> str:
 def definition(asked: Aggregate) -> dict[str, str]:
     """The metadata of a Spark column that holds an aggregate, as Arrow fields have it."""
     return {METADATA.decode(): asked.to_json()}
-
-
-KEY_TYPE = "streamgauge.key"
-"""In a Spark column's metadata the Arrow type of a key, where Spark keeps it as a wider one."""
 
 
 def key_column(field: pa.Field) -> Column:

@@ -9,9 +9,10 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField
 
 from ..operators.aggregates import METADATA, Aggregate, arrow_type
+from ..operators.spark_footer import KEY_TYPE
 from ..operators.table import END, START, aggregates_of, key_type, keys_of, table_schema
 from ..sketches.protocol import SketchError
-from .forms import KEY_TYPE, definition, key_column, quoted, spark_type
+from .forms import definition, key_column, quoted, spark_type
 
 _KEY = METADATA.decode()
 

@@ -1,0 +1,87 @@
+"""Parquet files that Spark and this package both read as tables of sketches.
+
+Spark keeps what it knows of columns, metadata included, as JSON in the Parquet footer, and no Arrow schema;
+Arrow keeps its schema there and doesn't look at Spark's. Files written here carry both, so
+``spark.read.parquet`` finds the definitions of the aggregates; those that Spark wrote are read by its own.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from .aggregates import METADATA, arrow_type
+
+FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
+KEY_TYPE = "streamgauge.key"
+"""In a Spark column's metadata the Arrow type of a key, where Spark keeps it as a wider one."""
+
+_DEFINITION = METADATA.decode()
+_WIDENED = {pa.uint8(): "short", pa.uint16(): "integer", pa.uint32(): "long"}
+_NAMES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", "UTC"): "timestamp",
+    **_WIDENED,
+}
+
+
+def to_footer(schema: pa.Schema) -> str | None:
+    """A schema as Spark writes it, or None if Spark lacks one of its types.
+
+    >>> to_footer(pa.schema([("n", pa.int64())]))
+    '{"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": true, "metadata": {}}]}'
+    """
+    try:
+        return json.dumps(_struct(list(schema)))
+    except KeyError:
+        return None
+
+
+def _struct(fields: list[pa.Field]) -> dict[str, Any]:
+    return {
+        "type": "struct",
+        "fields": [
+            {"name": f.name, "type": _type(f.type), "nullable": True, "metadata": _told(f)} for f in fields
+        ],
+    }
+
+
+def _type(kind: pa.DataType) -> Any:
+    if pa.types.is_struct(kind):
+        return _struct(list(kind))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
+    return _NAMES[kind]
+
+
+def _told(field: pa.Field) -> dict[str, str]:
+    if field.metadata and METADATA in field.metadata:
+        return {_DEFINITION: field.metadata[METADATA].decode()}
+    return {KEY_TYPE: str(field.type)} if field.type in _WIDENED else {}
+
+
+def told_of(metadata: dict[bytes, bytes] | None) -> tuple[dict[str, str], dict[str, pa.DataType]]:
+    """What a footer of Spark's says: aggregates' definitions, and the types of keys that Spark widened.
+
+    Both are empty where there is no such footer.
+    """
+    fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
+    notes = {field["name"]: field["metadata"] for field in fields}
+    return (
+        {name: note[_DEFINITION] for name, note in notes.items() if _DEFINITION in note},
+        {name: arrow_type(note[KEY_TYPE]) for name, note in notes.items() if KEY_TYPE in note},
+    )
