@@ -14,12 +14,15 @@ from .hll_dense import update_dense_coupons, update_dense_int64
 from .hll_estimate import COUPON_RSE, composite_table, estimates, relative_errors
 from .hll_groups import NO_GROUP, NO_ROOM, new_update_scratch, update_groups, update_groups_int64
 from .hll_images import sizes, write_compact_coupons, write_hll4, write_images
+from .hll_ordered import ORDERED, order_by_group, update_ordered
 from .hll_reading import REASONS
 from .hll_store import DENSE, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
 from .hll_union import fold_images, new_scratch, rebuild_stale
 from .protocol import Groups, Sketch, SketchError
 
 _ROWS = 1 << 20  # group numbers of other types are made int64 so many at a time
+_ROWS_A_GROUP = 32
+"""Rows a group of a chunk from which on it pays to bring them together first."""
 
 
 class HLLGroups(Groups):
@@ -57,13 +60,29 @@ class HLLGroups(Groups):
         numbers = values.per_value(np.asarray(groups))
         if len(numbers) != len(values) or numbers.dtype.kind not in "iu":
             as_groups(numbers, len(values), self._n)
-        if values.kind == "int64":
+        ordered = len(values) >= _ROWS_A_GROUP * self._n
+        if values.kind == "int64" and not ordered:
             for start in range(0, len(values), _ROWS):
                 rows = slice(start, start + _ROWS)
                 self._update(update_groups_int64, numbers[rows], read_only(values.numbers[rows]))
-        else:
-            for start, coupons in coupon_chunks(values):
-                self._update(update_groups, numbers[start : start + CHUNK], coupons)
+            return
+        for start, coupons in coupon_chunks(values, ORDERED if ordered else CHUNK):
+            some = numbers[start : start + len(coupons)]
+            if len(coupons) >= _ROWS_A_GROUP * self._n:
+                self._update_ordered(some, coupons)
+            else:
+                self._update(update_groups, some, coupons)
+
+    def _update_ordered(self, groups: np.ndarray, coupons: np.ndarray) -> None:
+        """Count a chunk that has many rows a group."""
+        ends, ordered = np.zeros(self._n + 1, np.int32), np.empty_like(coupons)
+        if not order_by_group(read_only(np.ascontiguousarray(groups, np.int64)), coupons, ends, ordered):
+            as_groups(groups, len(coupons), self._n)
+        candidates = np.empty(512, np.uint32)
+        done = update_ordered(self._store, ends[:-1], ordered, 0, candidates)
+        while done < len(ordered):
+            self._store = with_room(self._store)
+            done = update_ordered(self._store, ends[:-1], ordered, done, candidates)
 
     def _update(self, update: Any, groups: np.ndarray, values: np.ndarray) -> None:
         """Run one of the two kernels over a chunk, making room as it asks for it."""

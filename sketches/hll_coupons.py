@@ -62,12 +62,12 @@ def coupons_of_bytes(offsets, data, out):  # type: ignore[no-untyped-def]
                 block[i] = 0
 
 
-def coupon_chunks(values: Values) -> Iterator[tuple[int, np.ndarray]]:
-    """The coupons of all values as (number of the first, coupons), a chunk at a time in one reused array."""
-    scratch = np.empty(min(len(values), CHUNK), np.uint32)
+def coupon_chunks(values: Values, size: int = CHUNK) -> Iterator[tuple[int, np.ndarray]]:
+    """The coupons of all values as (number of the first, coupons), `size` at a time in one reused array."""
+    scratch = np.empty(min(len(values), size), np.uint32)
     bits = np.empty(len(scratch) if values.kind == "float64" else 0, np.int64)
-    for start in range(0, len(values), CHUNK):
-        out = scratch[: min(CHUNK, len(values) - start)]
+    for start in range(0, len(values), size):
+        out = scratch[: min(size, len(values) - start)]
         end = start + len(out)
         if values.kind == "int64":
             coupons_of_int64(read_only(values.numbers[start:end]), out)

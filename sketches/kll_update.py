@@ -292,7 +292,7 @@ def order_by_group(groups, values, ends, out):  # type: ignore[no-untyped-def]
         ends[g] = before
         before += count
     for i in range(len(values)):
-        g = np.uint64(groups[i])  # signed places would be checked for being negative
-        place = ends[g]
+        group = np.uint64(groups[i])  # signed places would be checked for being negative
+        place = ends[group]
         out[np.uint64(place)] = values[i]
-        ends[g] = place + 1
+        ends[group] = place + 1

@@ -162,6 +162,23 @@ def test_groups_are_single_sketches_side_by_side() -> None:
         assert again.to_arrow() == groups.to_arrow()
 
 
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_rows_brought_together_by_group_count_as_they_come(kind: type) -> None:
+    rng = np.random.default_rng(21)
+    numbers = rng.zipf(1.2, 60_000) % 150  # from registers that are full down to a coupon or two
+    values = rng.integers(0, 30_000, 60_000).astype(kind)
+    column = pa.array(np.where(values == "7", "", values)) if kind is str else values
+    together, as_they_come = HLLGroups(150, lg_k=9), HLLGroups(150, lg_k=9)
+    together.update(numbers, column)
+    for start in range(0, len(values), 2000):  # fewer than 32 rows a group
+        as_they_come.update(numbers[start : start + 2000], column[start : start + 2000])
+    assert together.to_arrow().equals(as_they_come.to_arrow())
+    before = together.to_arrow()
+    with pytest.raises(IndexError, match="150 groups"):
+        together.update(numbers + 1, column)
+    assert together.to_arrow().equals(before)
+
+
 def test_groups_merge_as_single_sketches_do() -> None:
     rng = np.random.default_rng(6)
     parts = [HLL(int(rng.integers(6, 12))).update(rng.integers(0, 1 << 60, int(10 ** rng.uniform(0, 4.5))))
