@@ -116,7 +116,7 @@ def fuzz(images: int) -> None:
 
 
 def test_mutated_images() -> None:
-    fuzz(2500)
+    fuzz(8000)
 
 
 @pytest.mark.soak
