@@ -24,6 +24,7 @@ from ..operators.grouping import hash_keys
 from ..operators.lateness import YEAR_10000
 from ..operators.merge import Accumulator
 from ..operators.table import END, START, TIME_TYPE, from_ipc, to_ipc
+from ..sketches.protocol import SketchError
 from .forms import quoted, spark_type
 from .partials import ALL_TIME, Partials
 
@@ -68,7 +69,7 @@ class BucketedPartials(Partials):
         yield self._batch(columns, len(firsts))
 
     def merged(self, rows: DataFrame, windows: list[Column]) -> DataFrame:
-        """See `Partials.merged`."""
+        """See `Partials.merged`. Raises `ValueError` in a stream whose state isn't kept in RocksDB."""
         # What carries the watermark stays as it is: by that column Spark drops what is late.
         if len(windows) == 2:
             rows = rows.withColumn("__timed", F.col(END))
@@ -85,6 +86,7 @@ class BucketedPartials(Partials):
         schema = pa.schema([pa.field(f.name, spark_type(f.type, f.name)) for f in self.table])
         columns = from_arrow_schema(schema)
         if rows.isStreaming:
+            _check_state_store(rows)
             closed = buckets.transformWithState(BucketMerge(self.table), _STATE, "append", "EventTime")
             merged = closed.mapInArrow(_unpacking(schema), columns)
         else:
@@ -94,6 +96,17 @@ class BucketedPartials(Partials):
 
 
 _STATE = "table binary"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+def _check_state_store(rows: DataFrame) -> None:
+    """Spark says so too, of column families, once the query has started."""
+    if "RocksDB" not in (rows.sparkSession.conf.get(_PROVIDER) or ""):
+        raise ValueError(
+            "an aggregate that Catalyst can't merge needs streaming state in RocksDB; make the session by "
+            f"spark_udafs.session.session, or set {_PROVIDER} to "
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        )
 
 
 class BucketMerge(StatefulProcessor):
@@ -128,8 +141,14 @@ class BucketMerge(StatefulProcessor):
 
 
 def _fold(schema: pa.Schema, parts: Iterable[bytes], start: int, end: int) -> pa.Table:
-    """The parts of one window merged."""
-    table = pa.concat_tables([from_ipc(part) for part in parts])
+    """The parts of one window merged. Raises `SketchError` for those of another definition."""
+    tables = [from_ipc(part) for part in parts]
+    if not all(table.schema.equals(schema, check_metadata=True) for table in tables):
+        raise SketchError(
+            "the checkpoint holds sketches of another definition of this table; give what has changed a "
+            "checkpoint folder of its own"
+        )
+    table = pa.concat_tables(tables)
     rows = table.num_rows
     merged = Accumulator(schema)
     merged.fold_as(table, np.full(rows, start, np.int64), np.full(rows, end - start, np.int64))

@@ -4,7 +4,8 @@
     spark.sql("SELECT lang, answer_distinct(sketch_distinct(user)) FROM posts GROUP BY lang")
 
 `sketch_NAME(column)` is an aggregate for each sketch of the registry: it sees all rows of a group in one
-place, so for large groups `frames.sketch` is the faster way. Families with an input take it as a second
+place, so for large groups `frames.sketch` is the faster way, and in streams, where Spark takes no Python
+aggregates, the only one. Families with an input take it as a second
 column (``sketch_weighted_sample(item, weight)``, ``sketch_decayed_count(item, at)``). `merge_NAME(sketch)`
 merges those that Spark has no function for; the others merge by Spark's own (``hll_union_agg``,
 ``theta_union_agg``, ``kll_merge_agg_double`` …). `answer_NAME(sketch)` gives the answer with its bounds as

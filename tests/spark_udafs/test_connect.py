@@ -16,7 +16,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 import polars as pl
 from pyspark.sql import SparkSession
 
-from streamgauge import Stream, count, distinct, json, query, sample, top_k
+from streamgauge import Stream, count, distinct, json, quantiles, query, sample, top_k
 from streamgauge.spark_udafs.frames import sketch, window
 from streamgauge.spark_udafs.run import on_spark
 from streamgauge.spark_udafs.tables import as_table
@@ -27,6 +27,8 @@ asked = sketch(rows).groupBy(window("at", "10 minutes"))
 found = asked.agg(n=count(), ids=distinct("id"), tags=top_k("tag", k=1), some=sample("id", k=2))
 table = query(as_table(found))
 print(table.sort("window_start")["n"].to_list(), table["tags"].list.len().to_list())
+table = query(as_table(asked.agg(n=count(), ids=quantiles("id"))))
+print(sorted(table["n"].to_list()), sorted(spread["n"] for spread in table["ids"]))
 
 stream = Stream.from_kafka(
     sys.argv[2], value=json({"at": pl.Datetime("us")}), time="at", bootstrap_servers=sys.argv[1]
@@ -46,4 +48,6 @@ def test_frames_and_kafka_over_connect(kafka: Any, topic: Any, send: Any) -> Non
         text=True,
         timeout=240,
     )
-    assert done.stdout.splitlines() == ["[600, 400] [1, 1]", "[2]"], done.stderr[-3000:]
+    assert done.stdout.splitlines() == ["[600, 400] [1, 1]", "[400, 600] [400, 600]", "[2]"], done.stderr[
+        -3000:
+    ]
