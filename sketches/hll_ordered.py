@@ -8,6 +8,8 @@ HIP estimator needs: the result is that of counting row by row, to the byte.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .bits import prefetch
@@ -111,7 +113,7 @@ def update_ordered(store, ends, coupons, at, candidates):  # type: ignore[no-unt
 
     The number of the first that found no room, or how many there are. `candidates` holds 256 coupons.
     """
-    begin = 0
+    begin: Any = 0
     for g in range(len(ends)):
         begin = max(begin, at)
         if g + 1 < len(ends):
@@ -125,5 +127,5 @@ def update_ordered(store, ends, coupons, at, candidates):  # type: ignore[no-unt
             row = first >> store.lg_stride[0]
             own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
             _count_in_registers(own, store.sums[row], store.least[row], coupons[begin : ends[g]], candidates)
-        begin = np.int64(ends[g])
+        begin = ends[g]
     return len(coupons)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .jit import kernel
+from .kll_bytes import read_body, read_header
 from .kll_kernels import (
     DONE,
     MAX_N,
@@ -20,6 +21,7 @@ from .kll_kernels import (
 from .kll_sort import merge_apart, sort
 from .kll_update import fill, widen
 
+OTHER = -1
 _NEVER_COARSER = 127
 
 
@@ -54,6 +56,35 @@ def merge_one(  # type: ignore[no-untyped-def]
         state.min_k[g] = min(state.min_k[g], min_k)
     state.n[g] = before + n
     return DONE, done
+
+
+@kernel
+def merge_images(  # type: ignore[no-untyped-def]
+    state, below_top, total, deepest, leaps, k, groups, data, offsets, items, levels, edges, at, done
+):
+    """Fold the images of sketches of this `k`, bounded by `offsets`, into their groups, from number `at` on.
+
+    `items`, `levels` and `edges` (two items) take what an image of any depth holds; `done` is as in
+    `merge_one`. Gives (how it ended, the image it came to, its `done`): OTHER if that is of another k or
+    broken, and nothing of it was counted.
+    """
+    for i in range(at, len(groups)):
+        image = data[offsets[i] : offsets[i + 1]]
+        fault, own_k, n, min_k, depth, updatable = read_header(image, items.itemsize)
+        if fault or own_k != k:
+            return OTHER, i, 0
+        if n == 0:
+            continue
+        if read_body(image, n, depth, updatable, total[depth], levels, items, edges):
+            return OTHER, i, 0
+        own = levels[: depth + 1]
+        end, done = merge_one(
+            state, below_top, total, deepest, leaps, groups[i], items, own, n, edges[0], edges[1], min_k, done
+        )
+        if end != DONE:
+            return end, i, done
+        done = 0
+    return DONE, len(groups), 0
 
 
 @kernel

@@ -12,8 +12,9 @@ import pyarrow as pa
 from . import kll_bytes, kll_merge, kll_update
 from . import kll_kernels as kernels
 from .columns import as_values
+from .group_numbers import frozen
 from .kll_blocks import THINNED
-from .kll_levels import capacities
+from .kll_levels import MAX_DEPTH, capacities
 from .protocol import SketchError
 
 Kind = Literal["double", "float", "long"]
@@ -82,11 +83,11 @@ class Store:
             end, done = kernel(self.state, *self.tables, *arguments, done)
             if end == kernels.DONE:
                 return
-            if end == kernels.TOO_MANY:
-                raise SketchError(f"KLL: merging would count more than {kernels.MAX_N} values")
             self._make_room(end, least)
 
     def _make_room(self, end: int, least: int) -> None:
+        if end == kernels.TOO_MANY:
+            raise SketchError(f"KLL: merging would count more than {kernels.MAX_N} values")
         old = self._state
         if end == kernels.MORE_LEVELS:
             levels = np.zeros((len(old.n), old.levels.shape[1] + 4), np.int32)
@@ -122,8 +123,19 @@ class Store:
                 return
             raise SketchError(f"KLL: expected a column of binary to merge, got {images.kind}")
         groups = images.per_value(groups)
-        for i in range(len(images)):
-            self.merge_image(int(groups[i]), images.data[images.offsets[i] : images.offsets[i + 1]])
+        data, offsets = frozen(images.data), frozen(np.ascontiguousarray(images.offsets, np.int64))
+        most = int(self.tables.total[MAX_DEPTH])
+        image = np.empty(most, self.dtype), np.empty(MAX_DEPTH + 1, np.int64), np.empty(2, self.dtype)
+        self._make_scratch(2 * most)
+        at, done = 0, 0
+        while at < len(groups):
+            more = (self.k, groups, data, offsets, *image, at, done)
+            end, at, done = kll_merge.merge_images(self.state, *self.tables, *more)
+            if end == kll_merge.OTHER:
+                self.merge_image(int(groups[at]), images.data[offsets[at] : offsets[at + 1]])
+                at += 1
+            elif end != kernels.DONE:
+                self._make_room(end, 2 * most)
 
     def _checked(self, data: np.ndarray) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
         """n, min k, levels, items, and lowest and highest item of an image, or `SketchError`."""
