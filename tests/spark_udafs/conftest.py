@@ -55,6 +55,19 @@ BUCKETED = {
     "tags_seen": ask.membership("tags", capacity=100),
     "heaviest": ask.weighted_sample("user", weight="price", k=5),
     "lately": ask.decayed_count("user"),
+    "late_users": ask.aggregate("sliding_distinct", "user", lg_k=8),
+    "fading_users": ask.aggregate("decayed_sample", "user", k=5),
+    "fading_prices": ask.aggregate("decayed_quantiles", "price", relative_accuracy=0.02),
+    "recent_users": ask.aggregate("recent_sample", "user", k=5),
+    "users_by_lang": ask.aggregate("stratified_sample", "user", key="lang", k=5),
+    "some_rows": ask.aggregate("bernoulli_sample", "user"),
+    "same_users": ask.aggregate("hash_sample", "user", key="user"),
+    "users_cpc": ask.aggregate("cpc", "user"),
+    "prices_req": ask.aggregate("req", "price"),
+    "prices_classic": ask.aggregate("classic_quantiles", "price"),
+    "prices_tdigest": ask.aggregate("tdigest", "price"),
+    "prices_by_weight": ask.aggregate("var_opt", "price", weight="item", k=5),
+    "turnover_by_user": ask.aggregate("tuple", "user", value="price", lg_k=8),
 }
 """What Catalyst can't merge; one of these, and all goes through buckets."""
 
@@ -185,11 +198,36 @@ def _decayed_alike(a: Any, b: Any) -> None:
     assert a["n"] == b["n"] and a["estimate"] == pytest.approx(b["estimate"])
 
 
+def _as_many(a: Any, b: Any) -> None:
+    assert a["n"] == b["n"]
+
+
+def _same_members(a: Any, b: Any) -> None:
+    assert a["n"] == b["n"] and sorted(a["values"]) == sorted(b["values"])
+
+
+def _totals_alike(a: Any, b: Any) -> None:
+    assert {**a, "totals": None} == {**b, "totals": None}
+    for left, right in zip(a["totals"], b["totals"], strict=True):
+        for edge in left:
+            _close(left[edge], right[edge])
+
+
 _COMPARE: dict[str, Callable[[Any, Any], None]] = {
     "kll_quantiles": _spread_alike,
     "top_k": _items_alike,
     "sample": _samples_alike,
+    "req": _spread_alike,
+    "classic_quantiles": _spread_alike,
+    "tdigest": _as_many,
     "weighted_sample": _drawn_alike,
+    "decayed_sample": _as_many,
+    "recent_sample": _as_many,
+    "stratified_sample": _as_many,
+    "bernoulli_sample": _as_many,
+    "hash_sample": _same_members,
+    "var_opt": _as_many,
+    "tuple": _totals_alike,
     "decayed_count": _decayed_alike,
     "sum": _close,
     "mean": _close,

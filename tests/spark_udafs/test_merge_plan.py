@@ -17,6 +17,7 @@ from streamgauge.operators.merge import merge
 from streamgauge.operators.sketching import Sketcher
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import schema_of
+from streamgauge.sketches.registry import FAMILIES
 from streamgauge.spark_udafs.merge_plan import merge_announced, partials_of
 from streamgauge.spark_udafs.tables import as_frame, as_table
 
@@ -44,6 +45,12 @@ def test_every_aggregate_is_merged_as_by_ourselves(
 ) -> None:
     tables = [sketched(everything, frame_of(seed), seed) for seed in range(3)]
     same_tables(merged_by_spark(spark, everything, tables), merge(tables))
+
+
+def test_no_aggregate_is_left_out(asked: dict[str, ask.Aggregate]) -> None:
+    buckets = any(not aggregate.family.spark_merge for aggregate in asked.values())
+    wanted = {name for name, family in FAMILIES.items() if buckets or family.spark_merge}
+    assert {aggregate.name for aggregate in asked.values()} == wanted
 
 
 def test_a_single_partial_comes_out_as_it_went_in(
