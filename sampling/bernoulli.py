@@ -18,6 +18,7 @@ from .images import MOST_K, Format
 from .items import Rows, hash_items, kernel_columns
 from .pool import Pool
 from .priority import absorb, exponential, exponential_below, item_bits, step
+from .shares import share_error
 
 # Not the sketches' seed: keys sampled by the hash they are counted by would be counted wrongly.
 _SEED = np.uint64(0x51EE7)
@@ -197,6 +198,14 @@ class BernoulliSample(_Share):
     def update(self, values: Any) -> Self:
         """Add a scalar, a list, a NumPy or Arrow column, or records; nulls are skipped."""
         return self._update(values)
+
+    def error(self, confidence: float = 0.95) -> float:
+        """How far a share read off the sample is from the stream's, at most, at that confidence.
+
+        Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample is the stream.
+        """
+        error = share_error(len(self), confidence)
+        return error if len(self) < self.n else 0.0
 
 
 class HashSampleGroups(_ShareGroups):

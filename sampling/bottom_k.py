@@ -169,9 +169,18 @@ class BottomK(Sketch):
             heaps[name] = parts.samples[name]
         return sample
 
+    def error(self, confidence: float = 0.95) -> float | None:
+        """How far a share read off the sample is from that of all rows; None if it isn't a uniform one."""
+        return None
+
     def answer(self) -> dict[str, Any]:
-        """``{"n": values seen, "values": the sample}``, in plain values that JSON can hold."""
-        return {"n": self.n, "values": [plain(value) for value in self.values().to_pylist()]}
+        """``{"n": values seen, "values": the sample, "error": of a share, at 95 %}``, as JSON can hold it.
+
+        Samples that aren't uniform have no such error, and none is given.
+        """
+        found = {"n": self.n, "values": [plain(value) for value in self.values().to_pylist()]}
+        error = self.error()
+        return found if error is None else {**found, "error": error}
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.to_bytes() == other.to_bytes()  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from . import jumps
 from .images import Format
 from .items import Rows
 from .jumping import Columns, Jumping, JumpingGroups
+from .shares import share_error
 
 
 class ReservoirGroups(JumpingGroups):
@@ -35,9 +35,13 @@ class ReservoirGroups(JumpingGroups):
         kind = parts.items.type
         if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)):
             return super().answers(**question)
+        sizes, of = np.unique(parts.samples["size"], return_inverse=True)
+        errors = np.where(sizes[of] < self.n, np.array([share_error(m) for m in sizes.tolist()])[of], 0.0)
         ends = np.append(0, np.cumsum(parts.samples["size"]))
         values = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), parts.items)
-        return pa.StructArray.from_arrays([pa.array(self.n), values], ["n", "values"])
+        return pa.StructArray.from_arrays(
+            [pa.array(self.n), values, pa.array(errors)], ["n", "values", "error"]
+        )
 
     def _prepare(self, rows: Rows, **inputs: Any) -> None:
         if inputs:
@@ -94,14 +98,8 @@ class Reservoir(Jumping):
 
         Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample is the stream.
         """
-        if not 0.0 < confidence < 1.0:
-            raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-        if len(self) >= self.n:
-            return 0.0
-        return math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * len(self)))
-
-    def __repr__(self) -> str:
-        return f"{super().__repr__()}, a share of it ±{self.error():.1%} at 95 %"
+        error = share_error(len(self), confidence)
+        return error if len(self) < self.n else 0.0
 
 
 ReservoirGroups._single = Reservoir

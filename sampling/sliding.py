@@ -12,6 +12,7 @@ from .bottom_k import BottomK, BottomKGroups, checked_k
 from .decay import as_seconds, as_times
 from .images import Format, Parts
 from .items import Rows, as_rows
+from .shares import share_error
 from .skylines import Skylines
 
 
@@ -105,6 +106,14 @@ class SlidingWindowSample(BottomK):
             raise ValueError(f"{self.family}: a row of {latest} µs was seen, so {end} µs can't be now")
         inside = np.flatnonzero(parts.times > end - round(span * 1e6))[: self.k]
         return parts.items.take(pa.array(inside))
+
+    def error(self, confidence: float = 0.95) -> float:
+        """How far a share read off `values` is from the last window's, at most; 0 if all its rows are there.
+
+        Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items.
+        """
+        error, items = share_error(self.k, confidence), len(self.values())
+        return error if items == self.k < self.n else 0.0
 
     def to_columns(self) -> pa.Table:
         """All rows kept: `priority` (double, greatest first), `time` (int64 microseconds) and `item`."""

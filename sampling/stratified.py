@@ -12,6 +12,7 @@ from ..sketches.protocol import SketchError
 from .bottom_k import BottomK, BottomKGroups, checked_k, plain
 from .images import MOST_K, Format
 from .items import Rows, hash_items, kept_type, kernel_columns
+from .shares import share_error
 from .strata import Strata
 
 
@@ -110,9 +111,16 @@ class StratifiedReservoir(BottomK):
         return pa.table({"key": keys, "item": lists.flatten()})
 
     def answer(self) -> dict[str, Any]:
-        """``{"n": rows seen, "strata": [{"key", "n", "values"}, …]}``, in plain values that JSON can hold."""
-        rows = self.strata().to_pylist()
-        strata = [{"key": plain(row["key"]), "n": row["n"], "values": plain(row["items"])} for row in rows]
+        """``{"n": rows seen, "strata": [{"key", "n", "values", "error"}, …]}``, as JSON can hold it.
+
+        `error` is how far a share read off a key's values is from that of all its rows, at most, at 95 %.
+        """
+        strata = []
+        for row in self.strata().to_pylist():
+            kept = len(row["items"])
+            error = share_error(kept) if kept < row["n"] else 0.0
+            told = {"key": plain(row["key"]), "n": row["n"], "values": plain(row["items"])}
+            strata.append({**told, "error": error})
         return {"n": self.n, "strata": strata}
 
     def __repr__(self) -> str:

@@ -121,3 +121,14 @@ def test_a_hash_does_not_depend_on_nulls_beside_it() -> None:
     users = pa.array(["u" + str(i) for i in range(200)])
     with_null = pa.concat_arrays([users, pa.array([None], pa.string())])
     assert keys_in_share(with_null, 0.5)[:-1].tolist() == keys_in_share(users, 0.5).tolist()
+
+
+def test_a_share_read_off_the_sample_lies_inside_its_error() -> None:
+    inside = 0
+    for seed in range(200):
+        sample = BernoulliSample(0.02, seed=seed).update(np.arange(10_000) < 3000)
+        share = np.mean(sample.values().to_numpy(zero_copy_only=False))
+        inside += abs(share - 0.3) <= sample.error(0.9)
+        assert sample.answer()["error"] == sample.error(0.95) < 0.12
+    assert inside >= 180 - 3.5 * np.sqrt(20)
+    assert BernoulliSample(1.0).update([1, 2]).error() == 0.0

@@ -195,6 +195,7 @@ def test_scalars_rows_and_nothing() -> None:
     assert Reservoir(5).update(row).answer() == {
         "n": 1,
         "values": [{"user": 1, "at": "2026-01-02T00:00:00", "raw": "01"}],
+        "error": 0.0,
     }
 
 

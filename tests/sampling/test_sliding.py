@@ -131,3 +131,15 @@ def test_what_does_not_fit_is_refused() -> None:
         SlidingWindowSample(3, 60.0).merge(SlidingWindowSample(3, 61.0))
     with pytest.raises(TypeError, match="event time"):
         SlidingWindowSampleGroups(1).update([0], [1])
+
+
+def test_a_share_of_the_last_window_lies_inside_its_error() -> None:
+    inside = 0
+    for seed in range(200):
+        sample = SlidingWindowSample(100, window=60.0, seed=seed)
+        seconds = np.arange(6000) // 50
+        sample.update((np.arange(6000) % 10 < 3) & (seconds >= 60), time=seconds * 1_000_000)
+        share = np.mean(sample.values().to_numpy(zero_copy_only=False))
+        inside += abs(share - 0.3) <= sample.error(0.9)
+    assert inside >= 180 - 3.5 * np.sqrt(20)
+    assert SlidingWindowSample(5, window=1.0).update([1, 2, 3], time=[0, 0, 9_000_000]).error() == 0.0

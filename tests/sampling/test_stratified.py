@@ -133,7 +133,7 @@ def test_nulls_nothing_and_answers() -> None:
     assert sample.answer() == {"n": 0, "strata": []} and len(sample.values()) == 0
     assert StratifiedReservoir.from_bytes(sample.to_bytes()) == sample
     sample.update([1, None, 3], key="only").update(None, key="none").update([], key=[])
-    assert sample.answer()["strata"][0] | {"values": 0} == {"key": "only", "n": 2, "values": 0}
+    assert sample.answer()["strata"][0] | {"values": 0} == {"key": "only", "n": 2, "values": 0, "error": 0.0}
     nothing = StratifiedReservoir(2).update([1], key=pa.nulls(1)).update([2], key=["a"])
     assert sorted(map(str, nothing.strata()["key"].to_pylist())) == ["None", "a"]
 
