@@ -16,10 +16,11 @@ class ReadAhead:
     """The batches of a `Reader`, at most `depth` of them read before they are asked for.
 
     Reading, decompressing and gathering need no GIL, so they run beside decoding and sketching. The reader
-    is this object's own until `close`. Positions are those of what was given out, not of what was read.
+    is this object's own until `close`. Positions are those of what was given out, not of what was read. One batch
+    ahead is best: what comes while the owner is busy makes the next batch longer, which costs less a message.
     """
 
-    def __init__(self, reader: Reader, max_messages: int, depth: int = 2) -> None:
+    def __init__(self, reader: Reader, max_messages: int, depth: int = 1) -> None:
         self._reader = reader
         self._max_messages = max_messages
         self._positions = reader.positions()
