@@ -17,8 +17,8 @@ def query(table: pa.Table) -> pl.DataFrame:
 
     Exact aggregates are plain columns. Of the others, `distinct` is a struct (estimate, lower, upper),
     `quantiles` and `kll_quantiles` a struct (n, quantiles: a list of q, value, lower, upper), `top_k` a list
-    of structs (item, estimate, lower, upper) and `sample` a struct (n, values); bounds are those the family
-    states.
+    of structs (item, estimate, lower, upper) and `sample` a struct (n, values, and the error of a share at
+    95 %); bounds are those the family states.
     """
     names = [START, END, *keys_of(table.schema)]
     found = pl.DataFrame(pl.from_arrow(table.select(names)))
