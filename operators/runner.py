@@ -9,7 +9,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import polars as pl
 import pyarrow as pa
@@ -99,6 +99,13 @@ def start(
     Raises `TopicError` if the topic doesn't exist, `ValueError` or `TypeError` for a stream that can't run.
     """
     stream.complete()
+    for name, given, known in (
+        ("delivery", delivery, get_args(DeliveryName)),
+        ("until", until, (None, "latest")),
+        ("start", start, ("earliest", "latest")),
+    ):
+        if given not in known:
+            raise ValueError(f"{name} is {given!r}; it can be {' or '.join(map(repr, known))}")
     if workers < 1:
         raise ValueError(f"a run needs one worker at least, not {workers}")
     plan = Plan(stream, group_id or f"streamgauge-{uuid.uuid4()}", "", 0)

@@ -17,7 +17,7 @@ import polars as pl
 
 from .aggregates import Aggregate
 from .durations import Duration, microseconds, written
-from .event_time import TIME, event_time
+from .event_time import TIME, event_time, first_line
 from .inputs import check_input
 from .sources import FrameSource, KafkaSource
 from .windows import Tumbling, Window
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .runner import Summary
 
 Verb = Literal["filter", "with_columns", "explode", "select"]
+_EXAMPLE = '"user": pl.String'
 _RESERVED = ("window_start", "window_end")
 
 
@@ -99,8 +100,14 @@ class Stream:
         """The messages of `topic`, their values decoded by `value`, such as ``json({"user": pl.String})``.
 
         `time` is the column, or an expression over the decoded columns, that holds the event time; without
-        it the messages' own timestamps are taken. `config` holds further librdkafka settings.
+        it the messages' own timestamps are taken. `config` holds further librdkafka settings. Raises
+        `TypeError` for a time that is no column, or no time: of numbers the unit has to be said, as in
+        ``time=pl.from_epoch("at", time_unit="ms")``.
         """
+        if not isinstance(topic, str) or not topic:
+            raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
+        if not hasattr(value, "decode") or not hasattr(value, "schema"):
+            raise TypeError(f"value is {value!r}, no decoder; write one such as value=json({{{_EXAMPLE}}})")
         source = KafkaSource(topic, value, bootstrap_servers, dict(config or {}))
         return cls(source, _time(time, source.schema))
 
@@ -131,6 +138,8 @@ class Stream:
 
     def group_by(self, *keys: str) -> Stream:
         """Keep separate sketches for each combination of these columns' values."""
+        if wrong := [key for key in keys if not isinstance(key, str)]:
+            raise TypeError(f'group_by: {wrong[0]!r} is no name; write .group_by("country", "language")')
         missing = [key for key in keys if key not in self.columns]
         if missing:
             raise ValueError(f"group_by: no column {', '.join(map(repr, missing))} in {_names(self.columns)}")
@@ -149,8 +158,10 @@ class Stream:
         ahead = -1 if max_ahead is None else microseconds(max_ahead)
         return replace(self, window=Tumbling.every(every), delay_us=microseconds(delay), max_ahead_us=ahead)
 
-    def agg(self, **aggregates: Aggregate) -> Stream:
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Stream:
         """What is kept of each window and group, by the name of its column in the table."""
+        if unnamed:
+            raise TypeError("agg: name each aggregate's column, such as posts=count()")
         if self.window is None:
             raise ValueError('agg: a stream needs windows first, such as .tumbling("1m")')
         if not aggregates:
@@ -158,6 +169,8 @@ class Stream:
         types = self.arrow_types()
         typed = {}
         for name, asked in aggregates.items():
+            if not isinstance(asked, Aggregate):
+                raise TypeError(f'agg: {name!r} is {asked!r}; ask for an aggregate, such as distinct("user")')
             if name in self.keys or name in _RESERVED:
                 raise ValueError(f"agg: {name!r} is already a column of the table; choose another name")
             if asked.column is None and asked.name != "count":
@@ -228,13 +241,17 @@ class Stream:
         return on_spark(self, spark, **options)
 
     def _with(self, step: Step) -> Stream:
+        for expression in step.expressions:
+            if not isinstance(expression, pl.Expr):
+                hint = 'pl.col("lang") == "en"' if step.verb == "filter" else 'pl.col("price") * 2'
+                raise TypeError(f"{step.verb}: {expression!r} is no expression; write one such as {hint}")
         if self.keys or self.aggregates:
             raise ValueError(f"{step.verb}: transform the rows before group_by and agg")
         after = replace(self, steps=(*self.steps, step))
         try:
             columns = after.columns
         except pl.exceptions.PolarsError as error:
-            raise ValueError(f"{step.verb}: {error}") from None
+            raise ValueError(f"{step.verb}: {first_line(error)}") from None
         if TIME in columns:
             raise ValueError(f"{step.verb}: {TIME!r} is a name the stream itself uses; choose another")
         return after

@@ -2,45 +2,72 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec, TopicMetadata
 
 from .clients import LIBRARY_LOG, client_config
 
+log = logging.getLogger("streamgauge.kafka")
+
 _SECONDS = 30.0
+_SOON = 3.0
+"""Seconds after which somebody who waits is told."""
 
 
 class TopicError(LookupError):
     """A topic is not there, or can't be made; the message names it and what to do."""
 
 
-def admin(config: Mapping[str, Any]) -> AdminClient:
+class Admin(AdminClient):
+    """An administration client that knows its brokers' addresses, for messages."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(client_config(config), logger=LIBRARY_LOG)
+        self.address = str(config.get("bootstrap.servers", "no address"))
+
+
+def admin(config: Mapping[str, Any]) -> Admin:
     """A client for the functions here, from a stream's Kafka settings."""
-    return AdminClient(client_config(config), logger=LIBRARY_LOG)
+    return Admin(config)
 
 
-def partitions_of(client: AdminClient, topic: str, seconds: float = _SECONDS) -> int:
+def partitions_of(client: Admin, topic: str, seconds: float = _SECONDS) -> int:
     """How many partitions a topic has. Raises `TopicError` if it doesn't exist or no broker answers."""
-    try:
-        found = client.list_topics(topic, timeout=seconds).topics[topic]
-    except KafkaException as error:
-        raise TopicError(f"no broker answered when asked for the topic {topic!r}: {error}") from None
+    found = _asked(client, topic, seconds)
     if found.error is not None:
         if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-            raise TopicError(f"there is no topic {topic!r}; create it, or check its name and the address")
+            raise TopicError(
+                f"there is no topic {topic!r} at {client.address}; "
+                "create it, or check its name and the address"
+            )
         raise TopicError(f"the topic {topic!r} can't be read: {found.error.str()}")
     if not found.partitions:
         raise TopicError(f"the topic {topic!r} has no partitions yet; try again")
     return len(found.partitions)
 
 
-def end_offsets(
-    client: AdminClient, topic: str, partitions: int, seconds: float = _SECONDS
-) -> dict[int, int]:
+def _asked(client: Admin, topic: str, seconds: float) -> TopicMetadata:
+    """What the brokers know of a topic; says so when the answer takes long."""
+    patience = min(_SOON, seconds)
+    try:
+        return client.list_topics(topic, timeout=patience).topics[topic]
+    except KafkaException:
+        log.warning("waiting for an answer from Kafka at %s, for %.0f s", client.address, seconds)
+    try:
+        return client.list_topics(topic, timeout=max(seconds - patience, 0.1)).topics[topic]
+    except KafkaException as error:
+        raise TopicError(
+            f"no broker answered at {client.address} when asked for the topic {topic!r}: "
+            f"{error.args[0].str()}; check bootstrap_servers, that it runs, and the security settings"
+        ) from None
+
+
+def end_offsets(client: Admin, topic: str, partitions: int, seconds: float = _SECONDS) -> dict[int, int]:
     """The offset after each partition's last committed message. Raises `TopicError` without an answer."""
     asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
     try:
@@ -52,9 +79,7 @@ def end_offsets(
         raise TopicError(f"no broker said where the topic {topic!r} ends: {error}") from None
 
 
-def ensure_topic(
-    client: AdminClient, topic: str, partitions: int, config: Mapping[str, str] | None = None
-) -> int:
+def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> int:
     """Make a topic unless it is there; gives its number of partitions. Raises `TopicError` if it can't be."""
     wanted = NewTopic(topic, num_partitions=partitions, config=dict(config or {}))
     try:

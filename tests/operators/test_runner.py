@@ -19,8 +19,9 @@ from streamgauge.operators.accounting import Account
 from streamgauge.operators.aggregates import count
 from streamgauge.operators.delta import Delta, DeltaError
 from streamgauge.operators.kafka.delta_log import encode, table_topic
+from streamgauge.operators.kafka.json import json
 from streamgauge.operators.kafka.membership import Membership
-from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic
+from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic, partitions_of
 from streamgauge.operators.merge import merge
 from streamgauge.operators.runner import Run, run, start
 from streamgauge.operators.stream import Stream
@@ -309,7 +310,22 @@ def test_a_run_on_its_own_leaves_no_group_and_no_table_topic(kafka, posts) -> No
     assert running.plan.group_id not in groups
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}])
-def test_a_run_without_workers_is_refused(posts, options: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="one worker at least"):
-        run(posts().stream, **options)
+def test_brokers_that_do_not_answer_are_named_and_waited_for(caplog) -> None:
+    with pytest.raises(TopicError, match=r"no broker answered at 127\.0\.0\.1:1 .*bootstrap_servers"):
+        partitions_of(admin({"bootstrap.servers": "127.0.0.1:1"}), "posts", 0.2)
+    assert "waiting for an answer from Kafka at 127.0.0.1:1" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "one worker at least"),
+        ({"until": "end"}, "until is 'end'; it can be None or 'latest'"),
+        ({"start": "first"}, "start is 'first'"),
+        ({"delivery": "once"}, "delivery is 'once'"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
+    stream = Stream.from_kafka("posts", value=json({"a": pl.String})).tumbling("1m").agg(posts=count())
+    with pytest.raises(ValueError, match=message):
+        run(stream, **options)

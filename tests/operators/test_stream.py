@@ -96,8 +96,23 @@ def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) 
         (lambda: posts().explode("x"), "no list"),
         (lambda: posts().tumbling("1m").agg(q=quantiles("user")), "string"),
         (lambda: posts().tumbling("1m").agg(q=quantiles("at")), "ask for kll_quantiles"),
-        (lambda: Stream.from_batches({"at": pl.Int64}, time="at"), "unit"),
+        (
+            lambda: Stream.from_batches({"at": pl.Int64}, time="at"),
+            r'time=pl\.from_epoch\("at", time_unit="ms"\)',
+        ),
+        (
+            lambda: Stream.from_batches({"at": pl.Float64}, time=pl.col("at")),
+            r'time=pl\.from_epoch\(pl\.col\("at"\), time_unit="s"\)',
+        ),
         (lambda: Stream.from_batches({"at": pl.Int64}, time="nope"), "no column"),
+        (lambda: Stream.from_batches({"at": pl.Int64}, time=pl.col("nope") * 2), 'to find column "nope"'),
+        (lambda: Stream.from_kafka(["posts"], value=None), "one topic, as a string"),
+        (lambda: Stream.from_kafka("posts", value={"at": pl.Int64}), r"value=json\("),
+        (lambda: posts().filter(True), "no expression"),
+        (lambda: posts().with_columns(5), "no expression"),
+        (lambda: posts().group_by(["user"]), r"\['user'\] is no name"),
+        (lambda: posts().tumbling("1m").agg(count()), r"posts=count\(\)"),
+        (lambda: posts().tumbling("1m").agg(n=count), "ask for an aggregate"),
         (lambda: aggregate("distinct", "user", size=3), "no option size"),
         (lambda: distinct(pl.col("user")), "named by a string"),
     ],
@@ -105,6 +120,14 @@ def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) 
 def test_a_wrong_type_is_refused_where_it_is_written(wrong, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_numbers_are_times_once_their_unit_is_said(unit: str) -> None:
+    value = 1_767_225_601 * {"s": 1, "ms": 10**3, "us": 10**6}[unit]
+    stream = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at", time_unit=unit))
+    found = pl.DataFrame({"at": [value, 0, None]}).select(stream.time).to_series()
+    assert found.to_physical().to_list() == [1_767_225_601_000_000, 0, None]
 
 
 def test_an_unknown_aggregate_is_answered_with_those_there_are() -> None:
