@@ -15,9 +15,10 @@ _WAIT_SECONDS = 0.05
 class ReadAhead:
     """The batches of a `Reader`, at most `depth` of them read before they are asked for.
 
-    Reading, decompressing and gathering need no GIL, so they run beside decoding and sketching. One batch ahead
-    is best: what comes while the owner is busy makes the next one longer, which costs less a message. The
-    reader is this object's own until `close`; positions are those of what was given out, not of what was read.
+    Reading, decompressing and gathering need no GIL, so they run beside decoding and sketching. One batch
+    ahead is best: what comes while the owner is busy makes the next one longer, which costs less a message.
+    The reader is this object's own until `close`; positions are those of what was given out, not of what was
+    read.
     """
 
     def __init__(self, reader: Reader, max_messages: int, depth: int = 1) -> None:
