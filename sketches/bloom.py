@@ -34,6 +34,9 @@ class Bloom(Sketch):
     ``"spark_v2"`` are equal to the byte to those of Spark's ``BloomFilter.create(capacity, fpp)`` (version 2
     since Spark 4.1; not for floats). `seed` chooses other hash functions (not in version 1).
 
+    Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007; Spark's
+    BloomFilter.
+
     >>> seen = Bloom(capacity=1000).update(["a", "b"])
     >>> "a" in seen, "c" in seen
     (True, False)

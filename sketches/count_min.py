@@ -39,6 +39,10 @@ class CountMin(Sketch):
     ``conservative=True`` raises only the counters that must be: estimates come out closer, but such a sketch
     can't be merged, subtracted or multiplied.
 
+    Source: Cormode, Muthukrishnan, "An Improved Data Stream Summary", J. Algorithms 2005; Estan, Varghese,
+    "New Directions in Traffic Measurement", SIGCOMM 2002, section 3.3.2 (conservative update); Spark's
+    CountMinSketch.
+
     >>> words = CountMin(eps=0.01).update(["a", "b", "a"])
     >>> words.estimate("a"), words.bounds("b")
     (2, (1, 1))

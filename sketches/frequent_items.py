@@ -45,6 +45,9 @@ class FrequentItems(Sketch):
     Merged with a sketch of another `max_size`, it takes the larger one; the promise is then the smaller
     one's. Merging is commutative to the counter, and associative up to the bounds.
 
+    Source: Anderson, Bevan, Lang, Liberty, Rhodes, Thaler, "A High-Performance Algorithm for Identifying
+    Frequent Items in Data Streams", IMC 2017; Apache DataSketches.
+
     >>> tags = FrequentItems().update(["a", "b", "a", None, "c", "a"])
     >>> tags.top(2)
     [Item(item='a', estimate=3, lower=3, upper=3), Item(item='b', estimate=1, lower=1, upper=1)]

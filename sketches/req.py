@@ -22,7 +22,8 @@ class REQ(PackageQuantiles):
     """Quantiles of floats whose rank error shrinks towards one end (DataSketches REQ).
 
     Error promised: near rank 1 (`high_ranks`, else near rank 0) the error of a rank r is a share of 1 − r,
-    as `rank_bounds` tells at a confidence of one to three standard deviations. Items are 4-byte floats.
+    as `rank_bounds` tells with 68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard deviations. Items are
+    4-byte floats. Merging adds nothing to the error.
 
     Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021.
 

@@ -48,6 +48,9 @@ class Tuple(Sketch):
     `SketchError` for broken bytes, parameters out of range, and sketches of another kind, mode or width;
     `OverflowError` for integers beyond int32.
 
+    Source: Dasgupta, Lang, Rhodes, Thaler, "A Framework for Estimating Stream Expression Cardinalities", ICDT
+    2016; bytes of Apache DataSketches `tuple`.
+
     >>> spent = Tuple().update(["ann", "bob", "ann"], value=[5.0, 1.0, 2.0])
     >>> spent.estimate(), spent.totals()[0].estimate
     (2.0, 8.0)
