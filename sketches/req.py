@@ -54,6 +54,8 @@ class REQ(PackageQuantiles):
         """Fold `other` in. Raises `SketchError` if it is accurate at the other end."""
         if not isinstance(other, REQ) or other._peer.is_hra() != self._peer.is_hra():
             raise SketchError(f"REQ: {other!r} isn't accurate at the same end")
+        if self.n + other.n >= 1 << 62:
+            raise SketchError("REQ: more values than any sketch counts")
         self._peer.merge(other.copy()._peer if other is self else other._peer)
         return self
 
