@@ -26,7 +26,7 @@ SKETCHES: dict[str, Callable[[int], Any]] = {
     "KLL k=1000": lambda seed: KLL(1000, seed=seed),
     "KLL k=4000": lambda seed: KLL(4000, seed=seed),
     "KLL k=8000": lambda seed: KLL(8000, seed=seed),
-    "DDSketch 1 %": lambda seed: DDSketch(0.01),
+    "DDSketch 1 %, the default": lambda seed: DDSketch(0.01),
 }
 
 

@@ -183,15 +183,13 @@ _FORMS: dict[str, type[Form]] = {
 
 
 def forms_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> list[Form]:
-    """The forms of a table's aggregates. `columns` are the types of the columns that were aggregated.
+    """The forms of a table's aggregates, all of which Catalyst merges.
 
-    Raises `TypeError` for an aggregate that Catalyst can't merge.
+    `columns` are the types of the columns that were aggregated.
     """
     found = []
     for name, asked in aggregates_of(schema).items():
         merge = asked.family.spark_merge
-        if not merge:
-            raise TypeError(f"{asked.name} ({name!r}) has no merge inside Spark; run it with Stream.run()")
         item = columns.get(asked.column) if asked.column is not None else None
         while item is not None and merge == "max_by" and hasattr(item, "value_type"):
             item = item.value_type

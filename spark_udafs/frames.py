@@ -105,8 +105,8 @@ class Sketching:
         """The table of sketches: window_start, window_end, the keys, and a column an aggregate.
 
         Without a window all rows are in one, from the year 1 to 9999-12-31. Raises `ValueError` for columns
-        that aren't there and for a streaming DataFrame without windows or watermark, `TypeError` for columns
-        that an aggregate can't take.
+        that aren't there, for a streaming DataFrame without windows or watermark, and for one whose state
+        must be in RocksDB and isn't (`buckets`); `TypeError` for columns that an aggregate can't take.
         """
         self._check(aggregates)
         columns = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]

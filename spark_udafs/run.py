@@ -47,7 +47,11 @@ def on_spark(
     named; None drops them). `options` are further ones of the source, in Spark's names. With
     ``streaming=False`` what is in the topic now is read once, as an ordinary DataFrame.
 
-    Raises `TypeError` for a stream of frames, and for columns or aggregates that Spark doesn't have.
+    What Catalyst's own aggregates can't merge, our own merge does, in buckets of groups (`merge_plan`); as a
+    stream that needs state in RocksDB, which `spark_udafs.session.session` sets.
+
+    Raises `TypeError` for a stream of frames and for columns of types that Spark doesn't have, `ValueError`
+    for state that isn't in RocksDB where it has to be.
     """
     plan = plan_of(stream.complete())
     given = source_options(stream)

@@ -129,6 +129,7 @@ def test_a_bounded_read_merges_in_one_go(
     same_tables(table, merge(stream.run(until="latest", dead_letters=None).table), draws=False)
 
 
+FEW = ("rows", "users", "tags", "some", "price_quantiles", "tags_seen")
 DRIVER = """
 import pickle, sys, time
 from pathlib import Path
@@ -158,7 +159,7 @@ def test_a_killed_query_goes_on_without_loss_or_double_counting(
     same_tables: Callable[..., None],
     tmp_path: Path,
 ) -> None:
-    stream = everything_from(filled, asked)
+    stream = everything_from(filled, {name: asked[name] for name in FEW if name in asked})
     (tmp_path / "stream").write_bytes(pickle.dumps(stream))
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(tmp_path)],

@@ -1,0 +1,65 @@
+"""Querying a table of many groups at once against group by group: the same answers, with bounds."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from streamgauge import distinct, distinct_set, quantiles, sample
+from streamgauge.operators.aggregates import Aggregate
+from streamgauge.operators.query import answers
+
+from .measure import line, medians
+
+GROUPS, ROWS = 3_000, 300_000
+ASKED = {"user": (distinct("user"), distinct_set("user"), sample("user")), "price": (quantiles("price"),)}
+
+
+def one_by_one(asked: Aggregate, column: pa.Array) -> pl.Series:
+    """Each group's sketch by itself."""
+    groups = asked.groups(len(column))
+    groups.merge(np.arange(len(column)), column)
+    return pl.Series([groups[group].answer(**asked.answer) for group in range(len(column))])
+
+
+def at_once(asked: Aggregate, column: pa.Array) -> pl.Series:
+    """As `query` does it."""
+    return pl.Series(answers(asked, column))
+
+
+def main() -> list[dict[str, Any]]:
+    """A row an aggregate."""
+    random = np.random.default_rng(1)
+    numbers = random.integers(0, GROUPS, ROWS)
+    columns = {"user": random.zipf(1.3, ROWS) % 5_000, "price": random.lognormal(0, 1, ROWS)}
+    found = []
+    for name, aggregates in ASKED.items():
+        values = pa.array(columns[name])
+        for aggregate in aggregates:
+            asked = aggregate.typed(values.type)
+            groups = asked.groups(GROUPS)
+            groups.update(numbers, values)
+            column = groups.to_arrow()
+            assert at_once(asked, column).to_list() == one_by_one(asked, column).to_list()
+            ours, peer = medians(
+                partial(at_once, asked, column), partial(one_by_one, asked, column), runs=3, warm=False
+            )
+            found.append(
+                line(
+                    f"query {asked.name} of {GROUPS:,} groups",
+                    f"{ours / GROUPS * 1e6:.1f} µs a group",
+                    f"one by one: {peer / GROUPS * 1e6:.1f} µs",
+                    peer / ours,
+                    "report",
+                )
+            )
+    return found
+
+
+if __name__ == "__main__":
+    for row in main():
+        print(row)
