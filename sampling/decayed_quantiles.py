@@ -140,8 +140,7 @@ class DecayedQuantiles(Sketch):
         return self._edges(key)
 
     def rank_bounds(self, x: float) -> tuple[float, float]:
-        """The shares of decayed weight between which the true rank of `x` always lies: without and with its
-        bucket."""
+        """The shares of weight between which the true rank of `x` always lies: without and with its bucket."""
         self._at([])
         (key,) = self._keys_of(np.array([float(x)]))
         sums, total = np.cumsum(self._weights), self._weights.sum()
@@ -187,8 +186,7 @@ class DecayedQuantiles(Sketch):
         return {"n": self._n, "quantiles": rows}
 
     def to_bytes(self) -> bytes:
-        """Half-life, accuracy, epoch, n and number of buckets (48 bytes), then keys and weights (8 bytes
-        each)."""
+        """Half-life, accuracy, epoch, n, number of buckets (48 bytes); keys and weights, 8 bytes each."""
         head = _HEAD.pack(
             _MAGIC, _VERSION, self.half_life, self._accuracy, self._epoch, self._n, len(self._keys)
         )

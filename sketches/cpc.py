@@ -1,5 +1,4 @@
-"""Distinct values in the fewest bytes: CPC sketches that others stored, through the `datasketches`
-package."""
+"""Distinct values in the fewest bytes: CPC sketches that others stored, by the `datasketches` package."""
 
 from __future__ import annotations
 
@@ -48,8 +47,7 @@ class CPC(Sketch):
         return int(self._peer.lg_k)
 
     def update(self, values: Any) -> Self:
-        """Count a scalar or a column, a call of the package a value. Raises `TypeError` for binary
-        columns."""
+        """Count a scalar or a column, one by one. Raises `TypeError` for binary columns."""
         values = as_values(values)
         if values.kind == "binary":
             raise TypeError("CPC: the package counts numbers and strings, not binary; cast the column first")

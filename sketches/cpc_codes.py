@@ -25,8 +25,7 @@ def _rows() -> list[np.ndarray]:
 
 
 def _decoder(codes: np.ndarray) -> np.ndarray:
-    """For each of 4096 next twelve bits the code's length in the upper and what it stands for in the lower
-    8."""
+    """For each of 4096 next bits the code's length in the upper and what it stands for in the lower 8."""
     table = np.zeros(4096, np.uint16)
     for symbol, entry in enumerate(codes.tolist()):
         length, bits = entry >> 12, entry & 0xFFF

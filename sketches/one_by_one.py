@@ -36,8 +36,7 @@ class OneByOne(Groups):
         self._n = max(n, self._n)
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
-        """Add each group's rows to its sketch, in their order. Raises `IndexError` for numbers beyond
-        them."""
+        """Add each group's rows to its sketch, in their order. Raises `IndexError` for unknown groups."""
         column = as_array(values)
         per_row = {
             name: given if _for_all(given) else _by_row(given, len(column)) for name, given in inputs.items()
@@ -51,8 +50,7 @@ class OneByOne(Groups):
             self._at(int(numbers[mine[0]])).update(column.take(chosen), **given)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold serialised sketches in, nulls skipped. Raises `SketchError`, naming the row, for broken
-        ones."""
+        """Fold serialised sketches in, nulls skipped. Raises `SketchError`, naming the row, for others."""
         values = as_values(column)
         if values.kind != "binary" and len(values):
             raise SketchError(f"{self._single.family}: expected a binary column, got one of {values.kind}")
@@ -81,7 +79,8 @@ class OneByOne(Groups):
         return self._sketches[group]
 
     def _from_bytes(self, image: bytes) -> Any:
-        return self._single.from_bytes(image, **{name: self._params[name] for name in self._read})
+        told = {name: self._params[name] for name in self._read if name in self._params}
+        return self._single.from_bytes(image, **told)
 
 
 def _for_all(given: Any) -> bool:

@@ -1,5 +1,4 @@
-"""Sketches that datasketches-java stored, read here, and ours read there: every family that is kept for
-that."""
+"""Sketches that datasketches-java stored, read here, and ours read there, of each family kept for that."""
 
 from __future__ import annotations
 
