@@ -140,7 +140,7 @@ class DecayedQuantiles(Sketch):
         return self._edges(key)
 
     def rank_bounds(self, x: float) -> tuple[float, float]:
-        """The shares of weight between which the true rank of `x` always lies: without and with its bucket."""
+        """The shares of weight between which the rank of `x` always lies: without and with its bucket."""
         self._at([])
         (key,) = self._keys_of(np.array([float(x)]))
         sums, total = np.cumsum(self._weights), self._weights.sum()
