@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
-NO_SCRIPTS = {"__main__", "measure", "topic"}
+NO_SCRIPTS = {"__main__", "columns", "engines", "measure", "topic"}
 COLUMNS = ["claim", "ours", "peer", "ratio", "target"]
 RUN = """
 import importlib, json, sys
@@ -42,6 +42,8 @@ def main(words: list[str]) -> int:
             failed += 1
             console.print(f"[red]{name} failed[/]\n{done.stderr[-3000:]}")
             continue
+        if done.stderr.strip():
+            console.print(f"[yellow]{done.stderr.strip()[-1000:]}[/]")
         table = Table(title=name, title_justify="left", title_style="bold")
         for column in COLUMNS:
             table.add_column(column, justify="left" if column == "claim" else "right")

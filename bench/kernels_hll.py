@@ -1,4 +1,8 @@
-"""The distinct families' kernels on one core over 20 M values in memory, beside `numpy.sum` and peers."""
+"""The distinct families' kernels on one core over 20 M values in memory, beside `numpy.sum` and peers.
+
+Peers run on one thread too. Errors are those of 20 slices of a million distinct values each, or of the
+thousand groups of 20,000.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,21 @@ from typing import Any
 
 import datasketches
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
-from bench.measure import medians
+from bench.columns import GROUPS, ROWS, SLICES, columns, texts
+from bench.engines import Answer, answers, beside, java, millions
+from bench.measure import line, medians, spread
 from streamgauge.sketches.columns import as_values
 from streamgauge.sketches.hll import HLL, HLLGroups
 from streamgauge.sketches.theta import Theta, ThetaGroups
 
-ROWS, PEER_ROWS, IMAGES = 20_000_000, 1_000_000, 10_000
+FEW, IMAGES = 1_000_000, 10_000
+ENGINES = {"datafusion": "DataFusion", "duckdb": "DuckDB", "polars": "Polars", "chdb": "chDB"}
 
-MANY_GROUPS = """
-import json, resource, time
+ZIPF = """
+import json, re, time
 import numpy as np
-from streamgauge.sketches.hll import HLLGroups
 n = 20_000_000
 rng = np.random.default_rng(0)
 ends = np.cumsum(1.0 / np.arange(1, 1_000_001))
@@ -32,23 +37,28 @@ for i in range(0, n, 1_000_000):  # a million rows at a time, so that making the
     part = slice(i, i + 1_000_000)
     numbers[part] = np.searchsorted(ends, rng.random(1_000_000) * ends[-1])
     values[part] = rng.integers(0, 1 << 62, 1_000_000)
+def told(took, size):
+    peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+    print(json.dumps([took, peak / 1024, size / 2**20]))
+"""
+OURS = """
+from streamgauge.sketches.hll import HLLGroups
 HLLGroups(10).update(numbers[:1000] % 10, values[:1000])
 groups = HLLGroups(1_000_000)
-start = time.perf_counter()
+start = time.process_time()
 groups.update(numbers, values)
-took = time.perf_counter() - start
-size = sum(array.nbytes for array in groups._store)
-print(json.dumps([took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, size / 2**20]))
+told(time.process_time() - start, sum(array.nbytes for array in groups._store))
 """
-
-
-def row(claim: str, ours: str, peer: str, ratio: float, target: str) -> dict[str, Any]:
-    """One line of the table."""
-    return {"claim": claim, "ours": ours, "peer": peer, "ratio": f"{ratio:.2f} ×", "target": target}
-
-
-def speed(rows: int, seconds: float) -> str:
-    return f"{rows / seconds / 1e6:,.1f} M/s"
+DUCKDB = """
+import duckdb, pyarrow as pa
+connection = duckdb.connect(config={"threads": 1})
+connection.execute("SET enable_progress_bar = false")
+connection.register("held", pa.table({"k": numbers, "v": values}))
+connection.execute("CREATE TABLE t AS SELECT * FROM held")
+start = time.process_time()
+connection.execute("CREATE TABLE a AS SELECT k, approx_count_distinct(v) FROM t GROUP BY k")
+told(time.process_time() - start, 0)
+"""
 
 
 def one_by_one(sketch: Any, values: Iterable[Any]) -> None:
@@ -56,8 +66,9 @@ def one_by_one(sketch: Any, values: Iterable[Any]) -> None:
         sketch.update(value)
 
 
-def grouped(groups: Any, numbers: np.ndarray, values: Any) -> None:
+def grouped(groups: Any, numbers: np.ndarray, values: Any) -> Any:
     groups.update(numbers, values)
+    return groups
 
 
 def merged(column: pa.Array) -> float:
@@ -73,64 +84,90 @@ def merged_by_datasketches(images: list[bytes]) -> float:
     return float(union.get_estimate())
 
 
-def against_the_sum(values: np.ndarray, texts: pa.Array, numbers: np.ndarray) -> list[dict[str, Any]]:
-    """Every kernel in times of `numpy.sum` over the same values."""
-    doubles, strings = values.astype(np.float64), as_values(texts)
-    total, whole, double, text, groups, theta, theta_groups = medians(
-        lambda: np.sum(values),
-        lambda: HLL().update(values),
+def against_the_sum(
+    v: np.ndarray, k: np.ndarray, strings: Any
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Every kernel in times of `numpy.sum` over the same values, and its nanoseconds a value."""
+    doubles = v.astype(np.float64)
+    total, *took = medians(
+        lambda: np.sum(v),
+        lambda: HLL().update(v),
+        lambda: HLL(16).update(v),
         lambda: HLL().update(doubles),
         lambda: HLL().update(strings),
-        lambda: grouped(HLLGroups(1000), numbers, values),
-        lambda: Theta().update(values),
-        lambda: grouped(ThetaGroups(1000), numbers, values),
+        lambda: grouped(HLLGroups(GROUPS), k, v),
+        lambda: Theta().update(v),
+        lambda: grouped(ThetaGroups(GROUPS), k, v),
     )
-    yardstick = f"numpy.sum {speed(ROWS, total)}"
     lines = (
-        ("HLL int64", whole, ROWS, "≤ 5"),
-        ("HLL float64", double, ROWS, ""),
-        ("HLL Arrow strings of 10 bytes", text, len(texts), "≤ 40"),
-        ("HLL int64 by 1,000 groups", groups, ROWS, "≤ 20"),
-        ("Theta int64", theta, ROWS, "≤ 6"),
-        ("Theta int64 by 1,000 groups", theta_groups, ROWS, ""),
+        ("HLL int64", "≤ 5"),
+        ("HLL int64, lg_k 16", ""),
+        ("HLL float64", ""),
+        ("HLL Arrow strings of 10 bytes", "≤ 40"),
+        ("HLL int64 by 1,000 groups", "≤ 20"),
+        ("Theta int64", "≤ 6"),
+        ("Theta int64 by 1,000 groups", ""),
     )
-    return [
-        row(f"{name}, times of numpy.sum", speed(n, took), yardstick, took / n / (total / ROWS), target)
-        for name, took, n, target in lines
-    ]
+    sum_ns = 1e9 * total / ROWS
+    speeds = {
+        name: 1e9 * seconds / (len(strings) if "strings" in name else ROWS)
+        for (name, _), seconds in zip(lines, took, strict=True)
+    }
+    rows = [
+        line(f"{name}, times of numpy.sum", millions(speeds[name]), f"numpy.sum {millions(sum_ns)}",
+             speeds[name] / sum_ns, target)
+        for name, target in lines
+    ]  # fmt: skip
+    return rows, speeds
 
 
-def against_peers(values: np.ndarray, texts: pa.Array, numbers: np.ndarray) -> list[dict[str, Any]]:
-    """HLL and Theta beside `datasketches`, a call a value, and Polars on all its threads."""
-    few, series = values[:PEER_ROWS].tolist(), pl.Series(values)
-    strings, frame = pl.Series(texts), pl.DataFrame({"g": numbers, "v": values})
-    by_group = frame.lazy().group_by("g").agg(pl.col("v").approx_n_unique())
-    hll, theta, theirs, theirs_theta, polars, text, polars_text, groups, polars_groups = medians(
-        lambda: HLL().update(values),
-        lambda: Theta().update(values),
+def against_peers(v: np.ndarray, k: np.ndarray, speeds: dict[str, float]) -> list[dict[str, Any]]:
+    """HLL and Theta beside engines on one thread, datasketches in Java and in Python."""
+    slices = np.split(v, SLICES)
+    error = spread([HLL().update(part).estimate() for part in slices], ROWS // SLICES)
+    large = spread([HLL(16).update(part).estimate() for part in slices], ROWS // SLICES)
+    sizes = np.bincount(k, minlength=GROUPS)
+    by_key = spread(grouped(HLLGroups(GROUPS), k, v).estimates(), sizes)
+    rows, strings = [], {}
+    for engine, name in ENGINES.items():
+        found = answers(engine, "distinct", "distinct by slice", "distinct by key", "texts")
+        if not found:
+            continue
+        told = spread(found["distinct by slice"].answer, ROWS // SLICES)
+        rows += beside("HLL int64, lg_k 16", speeds["HLL int64, lg_k 16"], large, name, found["distinct"],
+                       told, "> 1 ×, less error")  # fmt: skip
+        rows += beside(
+            "HLL int64", speeds["HLL int64"], error, name, found["distinct"], told, "> 1 ×, less error"
+        )
+        told = spread([row[1] for row in found["distinct by key"].answer], sizes)
+        rows += beside("HLL by 1,000 groups", speeds["HLL int64 by 1,000 groups"], by_key, name,
+                       found["distinct by key"], told, "> 1 ×" if engine == "duckdb" else "")  # fmt: skip
+        strings[name] = found["texts"]
+    for name, peer in strings.items():
+        fastest = min(strings.values(), key=lambda answer: answer.nanoseconds or np.inf)
+        rows += beside("HLL strings", speeds["HLL Arrow strings of 10 bytes"], "", name, peer, "",
+                       "> 1 ×" if peer is fastest else "")  # fmt: skip
+    peer = java("hll", v)
+    told = f"error {peer.answer / ROWS - 1:+.1%}" if peer else ""
+    rows += beside("HLL int64", speeds["HLL int64"], error, "datasketches-java", peer, told, "> 1 ×")
+    few = v[:FEW].tolist()
+    hll, theta = medians(
         lambda: one_by_one(datasketches.hll_sketch(12), few),
         lambda: one_by_one(datasketches.update_theta_sketch(12), few),
-        series.approx_n_unique,
-        lambda: HLL().update(texts),
-        strings.approx_n_unique,
-        lambda: grouped(HLLGroups(1000), numbers, values),
-        by_group.collect,
         runs=3,
     )
-    lines = (
-        ("HLL int64", hll, ROWS, f"datasketches {speed(PEER_ROWS, theirs)}", theirs / PEER_ROWS, "≥ 30"),
-        ("Theta int64", theta, ROWS, f"datasketches {speed(PEER_ROWS, theirs_theta)}",
-         theirs_theta / PEER_ROWS, ""),
-        ("HLL int64", hll, ROWS, f"Polars, all threads, {speed(ROWS, polars)}", polars / ROWS, "> 1"),
-        ("HLL strings", text, len(texts), f"Polars, all threads, {speed(len(texts), polars_text)}",
-         polars_text / len(texts), "> 1"),
-        ("HLL by 1,000 groups", groups, ROWS, f"Polars, all threads, {speed(ROWS, polars_groups)}",
-         polars_groups / ROWS, "> 1"),
-    )  # fmt: skip
-    return [
-        row(f"{name}, faster than", speed(n, took), peer, per_row / (took / n), target)
-        for name, took, n, peer, per_row, target in lines
-    ]
+    rows += beside(
+        "HLL int64", speeds["HLL int64"], "", "datasketches", Answer(1e9 * hll / FEW, None), "", "≥ 30 ×"
+    )
+    rows += beside(
+        "Theta int64", speeds["Theta int64"], "", "datasketches", Answer(1e9 * theta / FEW, None), "", ""
+    )
+    found = answers("spark", "theta", "distinct by key")
+    if found:
+        rows += beside("Theta int64", speeds["Theta int64"], "", "Spark", found["theta"], "", "≥ 10 ×")
+        rows += beside("HLL by 1,000 groups", speeds["HLL int64 by 1,000 groups"], by_key, "Spark",
+                       found["distinct by key"], "", "≥ 25 ×")  # fmt: skip
+    return rows
 
 
 def merging() -> list[dict[str, Any]]:
@@ -151,36 +188,36 @@ def merging() -> list[dict[str, Any]]:
         lambda: merged_by_datasketches(small),
     )
     return [
-        row(f"merging 10,000 {kind} images, lg_k 12, faster than", speed(IMAGES, mine), f"datasketches "
-            f"{speed(IMAGES, peer)}", peer / mine, "≥ 5")
+        line(f"merging 10,000 {kind} images, faster than datasketches", f"{mine / IMAGES * 1e6:.2f} µs",
+             f"{peer / IMAGES * 1e6:.2f} µs", peer / mine, "≥ 5 ×")
         for kind, mine, peer in (("HLL_8", ours, theirs), ("HLL_4", ours_4, theirs_4))
     ]  # fmt: skip
 
 
 def many_groups() -> list[dict[str, Any]]:
-    """A million groups of Zipf sizes, in a process of their own."""
-    done = subprocess.run([sys.executable, "-c", MANY_GROUPS], capture_output=True, text=True, check=True)
-    took, peak, size = json.loads(done.stdout)
-    claim = (
-        f"HLL by 1,000,000 groups of Zipf sizes: {size:,.0f} MiB held, peak of the process {peak:,.0f} MiB"
-    )
-    return [row(claim, speed(ROWS, took), "1 GiB", peak / 1024, "≤ 1")]
+    """A million groups of Zipf sizes, ours and DuckDB's in processes of their own."""
+    rows = []
+    for name, script, target in (("ours", OURS, "≤ 1 GiB"), ("DuckDB, one thread", DUCKDB, "")):
+        done = subprocess.run([sys.executable, "-c", ZIPF + script], capture_output=True, text=True)
+        if done.returncode:
+            print(done.stderr[-500:], file=sys.stderr)
+            continue
+        took, peak, size = json.loads(done.stdout.splitlines()[-1])
+        claim = f"HLL by 1,000,000 groups of Zipf sizes, {name}"
+        held = f"holds {size:,.0f} MiB" if size else ""
+        speed = millions(1e9 * took / ROWS)
+        rows.append(line(claim, speed, held, f"process {peak / 1024:.2f} GiB", target))
+    return rows
 
 
 def main() -> list[dict[str, Any]]:
     """All of them."""
-    rng = np.random.default_rng(0)
-    values = rng.integers(0, 1 << 62, ROWS)
-    numbers = rng.integers(0, 1000, ROWS)
-    texts = pa.array(np.char.add("user", np.char.zfill((values[: ROWS // 4] % 10**6).astype("U6"), 6)))
-    return [
-        *against_the_sum(values, texts, numbers),
-        *against_peers(values, texts, numbers),
-        *merging(),
-        *many_groups(),
-    ]
+    table = columns()
+    v, k = (table[name].to_numpy() for name in ("v", "k"))
+    rows, speeds = against_the_sum(v, k, as_values(texts()))
+    return [*rows, *against_peers(v, k, speeds), *merging(), *many_groups()]
 
 
 if __name__ == "__main__":
-    for line in main():
-        print(line)
+    for found in main():
+        print(*found.values(), sep=" | ")
