@@ -3,7 +3,7 @@
 # make quick   the developer's loop: style, types, and the tests that need neither
 # make bench   every speed claim against its peer, as a table
 # make soak    long fault and load campaigns, 100,000 broken images of sketches among them
-# make bounds  the laws once more with every array access of the kernels checked (5 minutes, own cache)
+# make bounds  the laws once more with every array access of the kernels checked (five to ten minutes)
 # make clean   remove the virtual environment and caches
 
 PYTHON ?= python3

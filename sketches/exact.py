@@ -66,7 +66,7 @@ class _Arrays(Groups):
     def _at(self, name: str) -> np.ndarray:
         return self._arrays[name][: self._n]
 
-    def answers(self) -> pa.Array:
+    def answers(self, **question: Any) -> pa.Array:
         """The plain value of every group, in group order, null where there is none."""
         return self.to_arrow()
 
@@ -205,7 +205,7 @@ class MeanGroups(_Arrays):
             [pa.array(n.copy()), pa.array(total)], names=["n", "sum"], mask=pa.array(n == 0)
         )
 
-    def answers(self) -> pa.Array:
+    def answers(self, **question: Any) -> pa.Array:
         """Means as double."""
         n = self._at("n")
         total = _compensated(self._at("total"), self._at("lost"))
@@ -243,7 +243,7 @@ class VarianceGroups(_Arrays):
         arrays = [pa.array(self._at(name).copy()) for name in names]
         return pa.StructArray.from_arrays(arrays, names=names, mask=pa.array(self._at("n") == 0))
 
-    def answers(self) -> pa.Array:
+    def answers(self, **question: Any) -> pa.Array:
         """Sample variances as double."""
         n, m2 = self._at("n"), self._at("m2")
         return pa.array(np.divide(m2, n - 1, out=np.zeros(len(n)), where=n > 1), mask=n < 2)

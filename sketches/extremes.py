@@ -135,7 +135,7 @@ class _Extreme(Groups):
         kernels.gather(self._key[: self._n], size, self._arena, offsets, data)
         return offsets, data
 
-    def answers(self) -> pa.Array:
+    def answers(self, **question: Any) -> pa.Array:
         """The plain value of every group, in group order, null where there is none."""
         kind = self._type
         if kind is None:
