@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
 from .kafka.command import app as kafka
@@ -14,8 +15,17 @@ from .tables.query import query
 from .tables.top import top
 from .trending.command import trending
 
+
+class _Ordered(TyperGroup):
+    """Commands in the order in which somebody new needs them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return ["demo", "kafka", "query", "top", "inspect"]
+
+
 app = typer.Typer(
     name="streamgauge",
+    cls=_Ordered,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -31,11 +41,11 @@ app = typer.Typer(
         # the same with the standalone consumer
         streamgauge demo trending --engine local
 
-        # a broker to try things on
-        streamgauge kafka start
+        # a broker to try your own streams on
+        streamgauge kafka start --port 9092
 
-        # ask a stored table of sketches
-        streamgauge query trending.parquet
+        # ask a table of sketches that a stream wrote
+        streamgauge query trades --every 1h
     """,
 )
 

@@ -210,7 +210,8 @@ class EmbeddedKafka:
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic
 
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        # The client would tell the screen of a broker that is stopped meanwhile.
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         topic: Any = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         try:
             admin.create_topics([topic], operation_timeout=15)[name].result(20)

@@ -24,7 +24,20 @@ from .broker import HOST, BrokerError, EmbeddedKafka
 from .jars import KAFKA, JarsError
 
 app = typer.Typer(
-    name="kafka", help="An embedded Kafka broker on this machine, to try things on.", no_args_is_help=True
+    name="kafka",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="""An embedded Kafka broker on this machine, to try things on.
+
+    One real node on 127.0.0.1, one at a time, that stays until it is stopped.
+    Its jars are fetched once and kept.
+
+        streamgauge kafka start --port 9092 --data ~/kafka
+
+        streamgauge kafka status
+
+        streamgauge kafka stop
+    """,
 )
 _out = Console()
 _err = Console(stderr=True)
@@ -52,10 +65,19 @@ def start(
         int | None, typer.Option(min=1, max=65535, help="Port of 127.0.0.1; a free one by default.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Folder that keeps the data across restarts.")
+        Path | None,
+        typer.Option(file_okay=False, help="Folder that keeps topics and messages; else they go with it."),
     ] = None,
 ) -> None:
-    """Start a broker in the background and print its address."""
+    """Start a broker in the background and print its address.
+
+    It takes some seconds, the first time half a minute more. Only programs on this machine reach it, and it
+    asks none of them for a password.
+
+        streamgauge kafka start
+
+        streamgauge kafka start --port 9092 --data ~/kafka
+    """
     with locked(_state_file().with_suffix(".lock")):
         _start(port, data)
 
@@ -84,7 +106,7 @@ def _start(port: int | None, data: Path | None) -> None:
 
 @app.command()
 def status() -> None:
-    """Show the broker that `start` started; exit code 1 if there is none."""
+    """Show the broker that runs: address, folder, log, topics. Exit code 1 if there is none."""
     running = find_running()
     if running is None:
         _out.print("no broker is running; `streamgauge kafka start` starts one")
@@ -109,7 +131,7 @@ def status() -> None:
 
 @app.command()
 def stop() -> None:
-    """Stop the broker that `start` started."""
+    """Stop the broker; what was written stays if it was started with `--data`."""
     running = find_running()
     if running is None:
         _out.print("no broker is running")

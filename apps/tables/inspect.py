@@ -8,7 +8,12 @@ from .query import AsJson, TablePath
 def inspect(table: TablePath, as_json: AsJson = False) -> None:
     """Show what a stored table holds: its windows, keys and aggregates with their parameters and sizes.
 
-    streamgauge inspect trending.parquet
+    A table says itself what is in it: nothing else has to be known to merge and to ask it, by us or by who
+    reads its metadata.
+
+        streamgauge inspect trades
+
+        streamgauge inspect trades --json | jq .aggregates
     """
     import json
 

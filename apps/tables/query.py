@@ -34,21 +34,25 @@ def query(
 ) -> None:
     """Ask a stored table of sketches: one line a window and group, every answer with its bounds.
 
-    Coarser windows and fewer keys are merged from the sketches, at no further error:
+    A table is what a stream wrote: the folder of a `ParquetSink`, or a file of `write_parquet`. Coarser
+    windows and fewer keys are merged from the sketches, at no further error.
 
-        streamgauge query trending.parquet --every 1h
+        streamgauge query trades
 
-        streamgauge query tables/ --from 2026-06-01T12:00 --to 2026-06-01T13:00 --json
+        streamgauge query trades --every 1h --by symbol
+
+        streamgauge query trades --from 2026-06-01T12:00 --to 2026-06-01T13:00 --json
     """
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from ...operators import query as ask
     from ...operators.merge import merge
     from ...operators.table import END, START, aggregates_of, keys_of
     from .stored import moment, read
-    from .written import answer, span
+    from .written import answer, plain, span
 
     found = read(table, moment(since), moment(until))
     if every is not None or by is not None:
@@ -63,6 +67,7 @@ def query(
     for name in [*keys, *aggregates]:
         shown.add_column(name)
     for row in rows.iter_rows(named=True):
-        cells = [span(row[START], row[END]), *(str(row[key]) for key in keys)]
-        shown.add_row(*cells, *(answer(row[name]) for name in aggregates))
+        cells = [span(row[START], row[END]), *(plain(str(row[key])) for key in keys)]
+        cells += [answer(row[name]) for name in aggregates]
+        shown.add_row(*map(Text, cells))
     Console().print(shown)

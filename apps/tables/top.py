@@ -21,11 +21,12 @@ def top(
 ) -> None:
     """The most frequent values of all windows, or of a span of them, with bounds of their counts.
 
-    The true count of each value lies between its bounds, always:
+    The true count of each value lies between its bounds, always; what is not listed has no more than the
+    last one's upper bound.
 
-        streamgauge top trending.parquet -k 20
+        streamgauge top posts.parquet -k 20
 
-        streamgauge top trending.parquet --from 2026-06-01T12:00 --to 2026-06-01T13:00
+        streamgauge top posts.parquet --column tags --from 2026-06-01T12:00 --to 2026-06-01T13:00
     """
     import json
 
@@ -37,7 +38,7 @@ def top(
 
     from ...operators.table import aggregates_of
     from .stored import moment, read
-    from .written import number
+    from .written import number, plain
 
     found = read(table, moment(since), moment(until))
     candidates = {name: asked for name, asked in aggregates_of(found.schema).items() if asked.name == "top_k"}
@@ -63,5 +64,5 @@ def top(
     for rank, item in enumerate(items, 1):
         bar = Text("█" * max(round(item.estimate / most * 30), 1), style="cyan")
         counts = (number(count) for count in (item.estimate, item.lower, item.upper))
-        shown.add_row(str(rank), str(item.item), bar, *counts)
+        shown.add_row(str(rank), Text(plain(str(item.item))), bar, *counts)
     Console().print(shown)

@@ -29,6 +29,18 @@ def bounded(estimate: float, lower: float, upper: float, write: Callable[[float]
     return f"{write(estimate)} ({write(lower)} to {write(upper)})"
 
 
+def plain(text: str) -> str:
+    """A stranger's text in one line, without what would steer the terminal or what it draws in other widths.
+
+    >>> plain("so\\n\\x1b[2Jproud \\u2764\\ufe0f")
+    'so [2Jproud ❤'
+    """
+    joined = " ".join(text.split())
+    return "".join(
+        letter for letter in joined if letter.isprintable() and letter != "\N{VARIATION SELECTOR-16}"
+    )
+
+
 def answer(value: Any, items: int = 3) -> str:
     """Any aggregate's answer in a few short lines; of lists the first `items`, of quantiles three.
 
@@ -40,7 +52,7 @@ def answer(value: Any, items: int = 3) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool | str):
-        return str(value)
+        return plain(str(value))
     if isinstance(value, int | float):
         return number(value)
     if isinstance(value, datetime):
@@ -61,7 +73,7 @@ def answer(value: Any, items: int = 3) -> str:
 
 def _item(item: Any) -> str:
     if isinstance(item, dict) and "item" in item:
-        return f"{item['item']} {bounded(item['estimate'], item['lower'], item['upper'])}"
+        return f"{plain(str(item['item']))} {bounded(item['estimate'], item['lower'], item['upper'])}"
     return answer(item)
 
 

@@ -20,7 +20,9 @@ class Engine(StrEnum):
 
 def trending(
     engine: Annotated[Engine, typer.Option(help="Spark, or the standalone consumer.")] = Engine.spark,
-    seconds: Annotated[float, typer.Option(min=1, help="How long to stream, in seconds.")] = 30.0,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="How long to stream; a recording may end earlier.")
+    ] = 30.0,
     rate: Annotated[float, typer.Option(min=1, help="Posts a second to generate, on average.")] = 20_000.0,
     input: Annotated[
         Path | None,
@@ -32,7 +34,7 @@ def trending(
     speed: Annotated[
         float, typer.Option(min=0, help="Replay the recording so many times faster; 0 is at once.")
     ] = 1.0,
-    seed: Annotated[int, typer.Option(help="Generates other posts.")] = 0,
+    seed: Annotated[int, typer.Option(help="Another number generates other posts.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the broker up and print its address.")] = False,
 ) -> None:
@@ -48,6 +50,8 @@ def trending(
         streamgauge demo trending --input jetstream.jsonl --speed 10
 
         streamgauge demo trending --json | jq .all_inside_bounds
+
+        streamgauge demo trending --engine local --keep
     """
     with at_once():
         from .demo import Options, run

@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...operators.accounting import Account
+from ..tables.written import plain
 from .answers import CONFIDENCE, Bounded, Tag, Window
 from .exact import Exact, ExactWindow
-from .view import accounting, between, plain
+from .view import accounting, between
 
 _NONE = ExactWindow()
 _STYLE: dict[str, Any] = {

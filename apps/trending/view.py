@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...operators.accounting import Account
+from ..tables.written import plain
 from .answers import Bounded, Tag, Window
 
 _WIDE = 100  # columns from which the two halves stand side by side
@@ -199,18 +200,6 @@ def between(bounds: Bounded) -> str:
     if round(bounds.lower) == round(bounds.upper):
         return "exactly"
     return f"{bounds.lower:,.0f}–{bounds.upper:,.0f}"
-
-
-def plain(text: str) -> str:
-    """A stranger's text in one line, without what would steer the terminal or what it draws in other widths.
-
-    >>> plain("so\\n\\x1b[2Jproud \\u2764\\ufe0f")
-    'so [2Jproud ❤'
-    """
-    joined = " ".join(text.split())
-    return "".join(
-        letter for letter in joined if letter.isprintable() and letter != "\N{VARIATION SELECTOR-16}"
-    )
 
 
 def _cells(text: str) -> int:
