@@ -17,6 +17,7 @@ from streamgauge.sketches.bloom import Bloom
 from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
 
+from .engines import Answer, answers, beside, java
 from .measure import medians
 
 N = 20_000_000
@@ -69,6 +70,22 @@ def frequent_peer(items: list[Any], kind: Any) -> Any:
     return run
 
 
+def beside_engines(ranked: np.ndarray, uniform: np.ndarray) -> list[dict[str, Any]]:
+    """Frequent items beside datasketches-java, count-min beside Spark's, each of the same size."""
+    frequent, counting = medians(
+        lambda: FrequentItems(SIZE, "long").update(ranked), lambda: CountMin(0.001, 0.99).update(uniform)
+    )
+    bound = FrequentItems(SIZE, "long").update(ranked).error
+    peer = java("frequent", ranked)
+    told = f"counts to {peer.answer / N:.4%} of all" if peer else ""
+    ours = f"counts to {bound / N:.4%} of all"
+    claim = "frequent items, int64, Zipf 1.1"
+    rows = beside(claim, 1e9 * frequent / N, ours, "datasketches-java", peer, told, "≥ 1 ×")
+    spark = answers("spark", "count-min")
+    peer = spark.get("count-min", Answer(None, None))
+    return rows + beside("count-min, int64 uniform", 1e9 * counting / N, "", "Spark", peer, "", "≥ 5 ×")
+
+
 def main() -> list[dict[str, Any]]:
     rows = []
     ranked = zipf(N)
@@ -93,6 +110,7 @@ def main() -> list[dict[str, Any]]:
             "≥ 6 ×",
         )
     )
+    rows += beside_engines(ranked, uniform)
     words = pa.array([f"tag{i}" for i in range(1, 1_000_001)]).take(pa.array(ranked[:STRINGS] - 1))
     rows.append(
         against_peer(
