@@ -24,12 +24,13 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	  || { echo "streamgauge needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
-	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -q python3-venv; } \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	       && apt-get update -qq && apt-get install -y -q python3-venv; } \
 	  || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "setting up $(VENV) (once; Spark alone is 400 MB: two minutes or so, then as long again to compile the kernels)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -q --upgrade "pip>=24" "setuptools>=77"
-	@PYTHONWARNINGS=ignore $(PIP) install -q -e ".[dev]"
+	@PYTHONWARNINGS=ignore $(PIP) install -e ".[dev]"
 	@$(BIN)/python -m streamgauge.apps.java --install
 	@$(BIN)/python -m streamgauge.sketches.warm
 	@$(BIN)/python -m streamgauge.operators.kafka.warm
