@@ -23,8 +23,9 @@ class CPC(Sketch):
     Nulls and empty strings are not counted; values of 8-byte unsigned numbers are hashed by their bits.
 
     The package crashes the process on broken bytes, so every image is decoded here bit by bit first: codes,
-    lengths, padding, the number of coupons and the registers of the estimator must agree. Raises
-    `SketchError` for what doesn't, parameters out of range, and another family.
+    lengths, padding, the number of coupons and the registers of the estimator must agree. From lg_k 21 on it
+    takes other codes than Java, as its numbers overflow: Java's full images of that size are refused, for it
+    would misread them. Raises `SketchError` for all that, parameters out of range, and another family.
 
     Source: Lang, "Back to the Future: an Even More Nearly Optimal Cardinality Estimation Algorithm", 2017.
 
