@@ -1,4 +1,5 @@
-"""Machine instructions that NumPy and Numba don't name: leading zeros, unaligned loads, prefetching."""
+"""Machine instructions that NumPy and Numba don't name: zero bits counted, unaligned loads, 64 comparisons at
+once, prefetching."""
 
 from __future__ import annotations
 
@@ -23,6 +24,37 @@ def clz64(typingctx: Any, x: Any) -> Any:
         return builder.ctlz(args[0], cgutils.false_bit)
 
     return types.uint64(types.uint64), codegen
+
+
+@_instruction
+def ctz64(typingctx: Any, x: Any) -> Any:
+    """Trailing zero bits of a uint64; 64 for zero."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], cgutils.false_bit)
+
+    return types.uint64(types.uint64), codegen
+
+
+@_instruction
+def at_most(typingctx: Any, array: Any, at: Any, limit: Any) -> Any:
+    """Which of ``array[at:at + 64]``, unsigned integers, are at most `limit`: a bit each, the first lowest.
+
+    Unchecked: the caller makes sure that ``0 <= at`` and ``at + 64 <= len(array)``.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = context.get_value_type(signature.args[0].dtype)
+        lanes = ir.VectorType(kind, 64)
+        data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data
+        here = builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer())
+        values = builder.load(here, align=context.get_abi_sizeof(kind))
+        one = builder.insert_element(ir.Constant(lanes, ir.Undefined), args[2], ir.IntType(32)(0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        limits = builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), zeros)
+        return builder.bitcast(builder.icmp_unsigned("<=", values, limits), ir.IntType(64))
+
+    return types.uint64(array, types.int64, array.dtype), codegen
 
 
 @_instruction

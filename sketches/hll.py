@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from .columns import as_values
+from .columns import Values, as_values
 from .group_numbers import as_groups
 from .hll_coupons import CHUNK, coupon_chunks, int64_chunks, read_only
-from .hll_dense import update_dense_coupons, update_dense_int64
+from .hll_dense import update_dense_bytes, update_dense_int64
 from .hll_estimate import COUPON_RSE, composite_table, estimates, relative_errors
 from .hll_groups import NO_GROUP, NO_ROOM, new_update_scratch, update_groups, update_groups_int64
 from .hll_images import sizes, write_compact_coupons, write_hll4, write_images
@@ -223,19 +223,28 @@ class HLL(Sketch):
     def update(self, values: Any) -> Self:
         """Count a scalar or a column; nulls and empty strings are skipped. Returns the sketch itself."""
         values = as_values(values)
-        for start, coupons in coupon_chunks(values):
-            store = self._one._store
-            if store.sketches["form"][0] != DENSE:
+        done = 0
+        if not self._has_registers():
+            for start, coupons in coupon_chunks(values):
                 self._one._update(update_groups, np.zeros(len(coupons), np.int64), coupons)
-                continue
-            place = (*store[4:], int(store.lg_stride[0]), self.lg_k, int(store.sketches["where"][0]))
-            if values.kind in ("string", "binary"):
-                update_dense_coupons(*place, coupons)
-                continue
-            for bits in int64_chunks(values, start):
-                update_dense_int64(*place, bits)
-            break
+                done = start + len(coupons)
+                if self._has_registers():
+                    break
+        if done < len(values):
+            self._count_in_registers(values, done)
         return self
+
+    def _has_registers(self) -> bool:
+        return bool(self._one._store.sketches["form"][0] == DENSE)
+
+    def _count_in_registers(self, values: Values, start: int) -> None:
+        store = self._one._store
+        place = (*store[4:], int(store.lg_stride[0]), self.lg_k, int(store.sketches["where"][0]))
+        if values.kind in ("string", "binary"):
+            update_dense_bytes(*place, read_only(values.offsets[start:]), read_only(values.data))
+            return
+        for bits in int64_chunks(values, start):
+            update_dense_int64(*place, bits)
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in, in place; the result has the smaller lg_k. Returns the sketch itself."""
