@@ -12,7 +12,7 @@ import numpy as np
 
 from .bits import load64
 from .columns import Values
-from .jit import inlined, kernel
+from .jit import inlined, kernel, lean
 
 SEED = np.uint64(9001)
 """DataSketches' default update seed; sketches hashed with another can't be merged with these."""
@@ -105,7 +105,7 @@ def _tail(data, end, n):  # type: ignore[no-untyped-def]
     return k
 
 
-@kernel
+@lean
 def _mix_bodies(data, at, end, h1, h2):  # type: ignore[no-untyped-def]
     """Mix in 16 bytes from `at` on, as often as there are before `end`."""
     while end - at >= 16:
@@ -126,7 +126,8 @@ def murmur3(data, start, end, seed):  # type: ignore[no-untyped-def]
     return finish_hash(h1, h2, np.uint64(end - start))
 
 
-_LANES = 256
+STEP = 256
+"""Strings hashed in step."""
 _BODIES_IN_STEP = 8
 
 # The bytes of a 16-byte load, as two words, that belong to a tail of n bytes.
@@ -134,7 +135,7 @@ _FIRST_WORD = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64)
 _SECOND_WORD = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
 
 
-@kernel
+@lean
 def _starts_and_lengths(offsets, starts, lengths):  # type: ignore[no-untyped-def]
     """Both as int64, and the greatest length."""
     longest = np.int64(0)
@@ -145,7 +146,7 @@ def _starts_and_lengths(offsets, starts, lengths):  # type: ignore[no-untyped-de
     return longest
 
 
-@kernel
+@lean
 def _load_bodies(starts, lengths, data, body, k1, k2):  # type: ignore[no-untyped-def]
     """The two words of each string's 16 bytes number `body`, where it has them."""
     for i in range(len(k1)):
@@ -155,7 +156,7 @@ def _load_bodies(starts, lengths, data, body, k1, k2):  # type: ignore[no-untype
             k2[i] = load64(data, at + 8)
 
 
-@kernel
+@lean
 def _mix_in_step(lengths, body, k1, k2, h1_out, h2_out):  # type: ignore[no-untyped-def]
     """Mix 16 bytes into each string's hash, where it has them."""
     for i in range(len(k1)):
@@ -165,7 +166,7 @@ def _mix_in_step(lengths, body, k1, k2, h1_out, h2_out):  # type: ignore[no-unty
         h2_out[i] = h2 if has_body else h2_out[i]
 
 
-@kernel
+@lean
 def _load_tails(starts, lengths, data, k1, k2):  # type: ignore[no-untyped-def]
     """The 0 to 15 bytes after the last whole 16 of each string, as two words."""
     last = len(data) - 16
@@ -180,7 +181,7 @@ def _load_tails(starts, lengths, data, k1, k2):  # type: ignore[no-untyped-def]
             k2[i] = _tail(data, at + left, left - 8) if left > 8 else np.uint64(0)
 
 
-@kernel
+@lean
 def _mix_tails(lengths, k1, k2, h1_out, h2_out):  # type: ignore[no-untyped-def]
     """Mix in the tails and finish."""
     for i in range(len(k1)):
@@ -189,35 +190,41 @@ def _mix_tails(lengths, k1, k2, h1_out, h2_out):  # type: ignore[no-untyped-def]
         h1_out[i], h2_out[i] = finish_hash(h1, h2, np.uint64(lengths[i]))
 
 
+@lean
+def hash_in_step(offsets, data, seed, starts, lengths, k1, k2, h1, h2):  # type: ignore[no-untyped-def]
+    """`hash_bytes` of up to `STEP` strings: `starts` and `lengths` (int64), `k1` and `k2` are scratch.
+
+    Arrays of that length all stay in the first-level cache.
+    """
+    n = len(offsets) - 1
+    starts, lengths, k1, k2, h1, h2 = starts[:n], lengths[:n], k1[:n], k2[:n], h1[:n], h2[:n]
+    for i in range(n):
+        h1[i] = h2[i] = seed
+    bodies = _starts_and_lengths(offsets, starts, lengths) // 16
+    for body in range(min(bodies, _BODIES_IN_STEP)):
+        _load_bodies(starts, lengths, data, body, k1, k2)
+        _mix_in_step(lengths, body, k1, k2, h1, h2)
+    if bodies > _BODIES_IN_STEP:
+        for i in range(n):
+            rest = starts[i] + 16 * _BODIES_IN_STEP
+            h1[i], h2[i] = _mix_bodies(data, rest, starts[i] + lengths[i], h1[i], h2[i])
+    _load_tails(starts, lengths, data, k1, k2)
+    _mix_tails(lengths, k1, k2, h1, h2)
+
+
 @kernel
 def hash_bytes(offsets, data, seed, h1_out, h2_out):  # type: ignore[no-untyped-def]
     """Hash strings from Arrow's buffers: value ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
 
-    Many strings in step, 16 bytes of each at a time, so that the mixing vectorises (10-byte strings: 2.8 ns
+    Many strings in step, 16 bytes of each at a time, so that the mixing vectorises (10-byte strings: 2.4 ns
     each against 9 one by one); what long ones have beyond that, one by one.
     """
     n = len(offsets) - 1
-    starts = np.empty(_LANES, np.int64)
-    lengths = np.empty(_LANES, np.int64)
-    k1 = np.zeros(_LANES, np.uint64)
-    k2 = np.zeros(_LANES, np.uint64)
-    for first in range(0, n, _LANES):
-        lanes = min(_LANES, n - first)
-        at, size, one, two = starts[:lanes], lengths[:lanes], k1[:lanes], k2[:lanes]
-        h1 = h1_out[first : first + lanes]
-        h2 = h2_out[first : first + lanes]
-        h1[:] = seed
-        h2[:] = seed
-        bodies = _starts_and_lengths(offsets[first : first + lanes + 1], at, size) // 16
-        for body in range(min(bodies, _BODIES_IN_STEP)):
-            _load_bodies(at, size, data, body, one, two)
-            _mix_in_step(size, body, one, two, h1, h2)
-        if bodies > _BODIES_IN_STEP:
-            for i in range(lanes):
-                rest = at[i] + 16 * _BODIES_IN_STEP
-                h1[i], h2[i] = _mix_bodies(data, rest, at[i] + size[i], h1[i], h2[i])
-        _load_tails(at, size, data, one, two)
-        _mix_tails(size, one, two, h1, h2)
+    starts, lengths = np.empty(STEP, np.int64), np.empty(STEP, np.int64)
+    k1, k2 = np.zeros(STEP, np.uint64), np.zeros(STEP, np.uint64)
+    for first in range(0, n, STEP):
+        ends = offsets[first : first + STEP + 1]
+        hash_in_step(ends, data, seed, starts, lengths, k1, k2, h1_out[first:], h2_out[first:])
 
 
 def hash_values(values: Values, seed: np.uint64 = SEED) -> tuple[np.ndarray, np.ndarray]:

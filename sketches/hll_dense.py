@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from .bits import at_most, clz64, ctz64
-from .hash import SEED, finish_hash, first_word, hash_bytes
+from .hash import SEED, STEP, finish_hash, first_word, hash_in_step
 from .hll_store import count_least, raise_register
 from .jit import kernel, lean
 
-_BLOCK, _STRINGS = 256, 2048
+_BLOCK = 256
 _CHUNK = 64
 _ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -59,12 +59,14 @@ def update_dense_int64(registers, sums, least, lg_stride, lg_k, where, values): 
 @kernel
 def update_dense_bytes(registers, sums, least, lg_stride, lg_k, where, offsets, data):  # type: ignore[no-untyped-def]
     """Count strings in the 2^lg_k registers from `where` on; empty ones are passed over."""
-    h1, h2 = np.empty(_STRINGS, np.uint64), np.empty(_STRINGS, np.uint64)
+    h1, h2 = np.empty(STEP, np.uint64), np.empty(STEP, np.uint64)
+    starts, lengths = np.empty(STEP, np.int64), np.empty(STEP, np.int64)
+    k1, k2 = np.zeros(STEP, np.uint64), np.zeros(STEP, np.uint64)
     first, k = np.uint64(where), np.uint64(1) << np.uint64(lg_k)
     row = first >> np.uint64(lg_stride)
-    for start in range(0, len(offsets) - 1, _STRINGS):
-        ends = offsets[start : start + _STRINGS + 1]
-        hash_bytes(ends, data, SEED, h1, h2)
+    for start in range(0, len(offsets) - 1, STEP):
+        ends = offsets[start : start + STEP + 1]
+        hash_in_step(ends, data, SEED, starts, lengths, k1, k2, h1, h2)
         n = 0
         for i in range(len(ends) - 1):
             n += ends[i] < ends[i + 1]
