@@ -34,7 +34,8 @@ class Capacities(NamedTuple):
 
     A sampler of weight 2^s has a variance of n 2^s / 4, all levels above it together one of about
     1.5 n 2^(levels − 1 + s) / k; with 2^(levels − 1) ≥ 1.25 k the sampler adds at most an eighth. A leap of j
-    levels has one of about n 4^j / 2048, and goes as far as that adds an eighth, too.
+    levels has one of about n 4^j / 2048, and goes as far as that adds a quarter: the room it leaves to the
+    levels above makes up for that.
     """
 
     below_top: np.ndarray
@@ -50,7 +51,7 @@ def capacities(k: int) -> Capacities:
     >>> capacities(200).below_top[:9].tolist(), int(capacities(200).total[9])
     ([200, 133, 89, 59, 40, 26, 18, 12, 8], 585)
     >>> capacities(200).leaps[:10].tolist()
-    [0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
+    [0, 0, 0, 1, 2, 2, 3, 3, 4, 4]
     """
     check_k(k)
     below = np.array([max(MIN_ITEMS, _share(k, depth)) for depth in range(MAX_DEPTH + 2)], np.int64)
@@ -79,7 +80,7 @@ def normalized_rank_error(k: int, pmf: bool = False) -> float:
 def _leap(k: int, depth: int) -> int:
     if k < LEAPING_K or depth < 3:
         return 0
-    return max(0, min(4, depth - 2, math.floor(1 + math.log(96 * 2.0 ** (depth - 1) / k, 4))))
+    return max(0, min(4, depth - 2, math.floor(1 + math.log(192 * 2.0 ** (depth - 1) / k, 4))))
 
 
 def _share(k: int, depth: int) -> int:
