@@ -5,9 +5,9 @@ of their keys, and a bucket's rows of one window travel, and are kept as state, 
 call of Python costs about a millisecond, so it is made a bucket, not a group.
 
 Measured (`bench/spark_buckets.py`): a micro-batch that touches 1,000 keys in 10 windows takes 0.7 to 2.3
-times as long as where Catalyst merges, with the same state store on the same machine; `quantiles` take 2.2 times as
-long as `kll_quantiles` by Catalyst. In a stream each shuffle partition costs a Python task or two: Spark's
-usual 200 on few cores are slow for that alone.
+times as long as where Catalyst merges, with the same state store on the same machine; `quantiles` take 2.2
+times as long as `kll_quantiles` by Catalyst. In a stream each shuffle partition costs a Python task or two:
+Spark's usual 200 on few cores are slow for that alone.
 """
 
 from __future__ import annotations
