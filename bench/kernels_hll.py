@@ -2,6 +2,14 @@
 
 Peers run on one thread too. Errors are those of 20 slices of a million distinct values each, or of the
 thousand groups of 20,000.
+
+By 1,000 groups the time goes, in nanoseconds a row on a quiet machine (numpy.sum: 0.24): 0.8 to hash, 1.4 to
+bring coupons together by group, 2.0 to count them (37 % raise a register, each a division for the HIP sum),
+and 0.7 while groups still hold coupons. The 4 MiB of registers come from the third level's cache once for
+262,144 rows: where others use that too, it was 21 to 24 times numpy.sum, else 19.
+
+Merging an HLL_8 image of 4 KiB takes 0.55 to 0.6 µs, 0.25 of it the sum of its registers' inverse powers,
+which tells a broken image by its own.
 """
 
 from __future__ import annotations

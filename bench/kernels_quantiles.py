@@ -4,6 +4,12 @@ Peers run on one thread too. Errors are those of p50, p99 and p99.9 of lognormal
 value, over 20 M rows, or the root of the mean square over a thousand groups of 20,000 rows each. DDSketch,
 which promises 1 % of the value, is what `quantiles` uses by default; KLL with k = 200 promises 1.33 % of the
 rank.
+
+KLL by 1,000 groups is 2.4 to 3.1 times as fast as chDB's `quantiles`, which keeps a sample of 8,192 a group.
+In nanoseconds a row on a quiet machine (numpy.sum: 0.24): 2.3 to bring values together by group, each of
+1,000 streams ending in its own cache line, 0.3 to find the extremes, 1.3 to thin blocks in a sorting network,
+and about 4 to merge what is left upwards and for a group's first 600 values, which are compacted level by
+level as the reference does.
 """
 
 from __future__ import annotations
