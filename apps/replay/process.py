@@ -26,7 +26,9 @@ class Replay:
 
     def __init__(self, source: Source, topic: str, bootstrap_servers: str, *, pace: bool = True) -> None:
         context = multiprocessing.get_context("spawn")
-        self._sent: Any = context.Value("q", 0)
+        # One writes, one reads. A lock would be a name that multiprocessing's tracker has to know at the end,
+        # and a terminal that is closed ends the tracker first.
+        self._sent: Any = context.Value("q", 0, lock=False)
         self._wrong, theirs = context.Pipe(duplex=False)
         self._process = context.Process(
             target=_run,

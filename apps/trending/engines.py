@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -123,6 +123,7 @@ class Spark:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="streamgauge-spark-")
+        self._turned_away = ExitStack()
         self._session: Any = None
         self._query: Any = None
         self._windows: dict[datetime, pa.Table] = {}
@@ -144,13 +145,14 @@ class Spark:
             "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         self._empty = schema_of(stream).empty_table()
-        # The JVM and its workers inherit it: what they say would spoil the screen.
-        with _errors_to(Path(folder, "spark.log")):
-            try:
-                self._session = _session(config)
-                self._rehearse(stream)
-            except Exception as error:
-                raise self._failed(error) from error
+        # The JVM and its workers inherit it, and PySpark's threads use it when Java is gone: what they say
+        # would spoil the screen.
+        self._turned_away.enter_context(_errors_to(Path(folder, "spark.log")))
+        try:
+            self._session = _session(config)
+            self._rehearse(stream)
+        except Exception as error:
+            raise self._failed(error) from error
 
         def keep(frame: Any, number: int) -> None:
             self._changed.append((number, as_table(frame)))
@@ -222,6 +224,7 @@ class Spark:
             # Java is gone already: who closes a terminal ends all that runs in it.
             log.debug("Spark did not stop in order: %s", error)
         finally:
+            self._turned_away.close()
             self._folder.cleanup()
 
 
