@@ -8,11 +8,15 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 import pytest
+from confluent_kafka import TopicPartition
 
 from streamgauge.operators.accounting import Account
 from streamgauge.operators.aggregates import count, distinct
 from streamgauge.operators.delta import Delta, DeltaError
+from streamgauge.operators.kafka.json import json
+from streamgauge.operators.kafka.merging import LogMerger
 from streamgauge.operators.merger import Merger
+from streamgauge.operators.plan import Plan
 from streamgauge.operators.progress import Progress
 from streamgauge.operators.stream import Stream
 
@@ -175,3 +179,16 @@ def test_reached_says_when_all_ends_are_in() -> None:
     assert merger.reached({0: 2_000, 1: 1_999, 2: 0})
     assert not merger.reached({0: 2_001})
     assert not merger.reached({3: 0})
+
+
+def test_what_is_known_stays_known_while_the_group_is_lost() -> None:
+    stream = Stream.from_kafka(
+        "posts", value=json({"user": pl.Int64}), time=None, bootstrap_servers="127.0.0.1:1"
+    )
+    plan = Plan(stream.tumbling("1m").agg(posts=count()), "group", "table", 1)
+    follower = LogMerger(plan, lambda table: None, lambda: True)
+    follower.mergers[0] = Merger(plan.stream, [0])
+    follower.mergers[0].state.account = Account(read=7, counted=7)
+    follower._lost(follower._consumer, [TopicPartition("table", 0)])
+    assert [state.account.read for state in follower.states()] == [7]
+    follower._consumer.close()
