@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import signal
+
 from .ending import at_once, leave_at_once
 
 
 def main() -> None:
     """Run the command line; see `apps.cli`."""
+    # Last of all Python gives a signal with a handler back its default, which is to be killed by it.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with at_once():
         from .cli import main as command_line
     try:

@@ -37,6 +37,8 @@ class Demo:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # As from a terminal, even where these tests themselves run under `nohup`.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
 
     def ended(self) -> tuple[int, str, str]:
