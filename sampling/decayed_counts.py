@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from ..sketches.columns import as_values
 from ..sketches.group_numbers import as_groups, grown
+from ..sketches.image_columns import as_images
 from ..sketches.protocol import Groups, Sketch, SketchError
 from .decay import HalfLife, as_moment, as_seconds, as_times, moved
 from .items import as_rows
@@ -70,10 +70,7 @@ class DecayedCountGroups(Groups):
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Add serialised counts, nulls skipped. Raises `SketchError` for bytes that are none."""
-        images = as_values(column)
-        if len(images) and images.kind != "binary":
-            raise SketchError(f"DecayedCount: expected a binary column, got one of {images.kind}")
-        numbers = as_groups(images.per_value(np.asarray(groups)), len(images), self._n)
+        numbers, images = as_images(groups, column, self._n, "DecayedCount")
         found = [self._read(image) for image in (images.to_arrow().to_pylist() if len(images) else ())]
         seen = np.array([state["n"] > 0 for state in found], bool)
         if seen.any():

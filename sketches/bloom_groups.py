@@ -14,6 +14,7 @@ from .bloom_bytes import Image, parse
 from .bloom_shape import LAYOUTS, Layout, Shape, shape
 from .columns import Values, as_array, as_values
 from .group_numbers import as_groups
+from .image_columns import as_images
 from .lazy_tables import ROWS_AT_ONCE, LazyTables
 from .protocol import Groups, SketchError
 
@@ -90,14 +91,9 @@ class BloomGroups(Groups):
 
         Raises `SketchError`, naming the row, for anything else; rows before it are merged.
         """
-        column = as_array(column)
-        numbers = as_groups(groups, len(column), self._n)
-        found = as_values(column)
+        numbers, found = as_images(groups, column, self._n, "bloom")
         if not len(found):
             return
-        if found.kind != "binary":
-            raise SketchError(f"bloom: expected a column of binary to merge, got {column.type}")
-        numbers = found.per_value(numbers)
         data = memoryview(found.data)  # type: ignore[arg-type]
         mine = (self._layout, self._shape, self._seed)
         self._lazy.give(numbers)

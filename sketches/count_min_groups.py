@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from . import count_min_kernels as kernels
-from .columns import Values, as_array, as_values
+from .columns import Values, as_array
 from .count_min import CountMin, accepted, keys_of, shape
 from .count_min_bytes import header, image_size, parse
 from .group_numbers import as_groups, grown
+from .image_columns import as_images
 from .java_random import next_ints
 from .lazy_tables import ROWS_AT_ONCE, LazyTables
 from .protocol import Groups, SketchError
@@ -89,14 +90,9 @@ class CountMinGroups(Groups):
 
         Raises `SketchError`, naming the row, for anything else; rows before it are merged.
         """
-        column = as_array(column)
-        numbers = as_groups(groups, len(column), self._n)
-        found = as_values(column)
+        numbers, found = as_images(groups, column, self._n, "count-min")
         if not len(found):
             return
-        if found.kind != "binary":
-            raise SketchError(f"count-min: expected a column of binary to merge, got {column.type}")
-        numbers = found.per_value(numbers)
         mine = (self._depth, self._width, self._seed)
         data = memoryview(found.data)  # type: ignore[arg-type]
         images = [data[a:b] for a, b in pairwise(found.offsets.tolist())]

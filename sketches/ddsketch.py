@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from .columns import Values, as_array, as_values
+from .columns import Values, as_array
 from .ddsketch_answers import Found, quantiles, seen_by
 from .ddsketch_store import Store, read_image
 from .group_numbers import as_groups
+from .image_columns import as_images, image_column
 from .numbers import as_numbers
 from .protocol import Groups, Sketch, SketchError
 
@@ -208,19 +209,12 @@ class DDSketchGroups(Groups):
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold protobufs in. Raises `SketchError` for bytes that are none."""
-        images = as_values(column)
-        if len(images) and images.kind != "binary":
-            raise SketchError(f"DDSketch: expected a column of binary to merge, got {images.kind}")
-        at = images.per_value(as_groups(groups, len(column), len(self)))
+        at, images = as_images(groups, column, len(self), "DDSketch")
         self._store.merge_images(at, images.data, images.offsets)
 
     def to_arrow(self) -> pa.Array:
         """A protobuf a group, as `binary` (`large_binary` beyond 2 GiB)."""
-        data, offsets = self._store.images()
-        small = offsets[-1] < 2**31
-        ends = offsets.astype(np.int32) if small else offsets
-        kind = pa.binary() if small else pa.large_binary()
-        return pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+        return image_column(*self._store.images())
 
     def answers(self, **question: Any) -> pa.Array:
         """What `DDSketch.answer` gives, of each group: a struct of n and a list of quantiles."""

@@ -15,6 +15,7 @@ from .columns import Values, as_array, as_values
 from .frequent_items_deletion import delete, overdrawn
 from .group_numbers import as_groups, frozen, grown
 from .group_order import by_group
+from .image_columns import as_images
 from .numbers import without_unsigned
 from .protocol import Groups, SketchError
 from .weights import as_weights, total
@@ -200,13 +201,9 @@ class FrequentItemsGroups(Groups):
 
         Raises `SketchError`, naming the row, for bytes that are no such image: then nothing was merged.
         """
-        column = as_array(column)
-        numbers = as_groups(groups, len(column), self._n)
-        found = as_values(column)
+        numbers, found = as_images(groups, column, self._n, "frequent items")
         if not len(found):
             return
-        if found.kind != "binary":
-            raise SketchError(f"frequent items: expected a column of binary to merge, got {column.type}")
         data, offsets = frozen(found.data), frozen(found.offsets)
         row, code = images.check_images(data, offsets, self._width)
         if code:
@@ -214,7 +211,7 @@ class FrequentItemsGroups(Groups):
             raise SketchError(
                 f"frequent items ({self.kind}s): row {at} is no image of one: {images.FAULTS[code]}"
             )
-        numbers = frozen(found.per_value(numbers))
+        numbers = frozen(numbers)
         if self.kind == "string":
             self._make_room(int(found.offsets[-1]) - int(found.offsets[0]))
         row = 0

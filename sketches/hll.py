@@ -18,6 +18,7 @@ from .hll_ordered import ORDERED, order_by_group, update_ordered
 from .hll_reading import REASONS
 from .hll_store import DENSE, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
 from .hll_union import fold_images, new_scratch, rebuild_stale
+from .image_columns import image_column
 from .protocol import Groups, Sketch, SketchError
 
 _ROWS = 1 << 20  # group numbers of other types are made int64 so many at a time
@@ -136,13 +137,7 @@ class HLLGroups(Groups):
         np.cumsum(ends, out=ends)
         data = np.empty(int(ends[-1]), np.uint8)
         write_images(self._store, ends, data)
-        wide = int(ends[-1]) > np.iinfo(np.int32).max
-        offsets = ends if wide else ends.astype(np.int32)
-        return pa.Array.from_buffers(
-            pa.large_binary() if wide else pa.binary(),
-            self._n,
-            [None, pa.py_buffer(offsets), pa.py_buffer(data)],
-        )
+        return image_column(data, ends)
 
     def __getitem__(self, group: int) -> HLL:
         if not -self._n <= group < self._n:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from . import kll_update
 from .columns import Values, as_array
 from .group_numbers import as_groups
+from .image_columns import as_images, image_column
 from .kll_levels import normalized_rank_error
 from .kll_store import Kind, Store
 from .numbers import as_numbers
@@ -268,15 +269,12 @@ class KLLGroups(Groups):
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold DataSketches images in, of any k. Raises `SketchError` for bytes that are none."""
-        self._store.merge_images(as_groups(groups, len(column), len(self)), column)
+        numbers, images = as_images(groups, column, len(self), "KLL")
+        self._store.merge_images(numbers, images.data, images.offsets)
 
     def to_arrow(self) -> pa.Array:
         """A DataSketches image a group, as `binary` (`large_binary` beyond 2 GiB)."""
-        data, offsets = self._store.images()
-        small = offsets[-1] < 2**31
-        ends = offsets.astype(np.int32) if small else offsets
-        kind = pa.binary() if small else pa.large_binary()
-        return pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+        return image_column(*self._store.images())
 
     def __getitem__(self, group: int) -> KLL:
         sketch = KLL(self._store.k, self._store.kind, seed=0)

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from . import kll_bytes, kll_merge, kll_update
 from . import kll_kernels as kernels
-from .columns import as_values
 from .group_numbers import frozen
 from .kll_blocks import THINNED
 from .kll_levels import MAX_DEPTH, capacities
@@ -115,15 +113,9 @@ class Store:
             least = int(self.tables.total[deep]) + len(items)
             self.run(kll_merge.merge_one, g, items, levels, n, *edges, min_k, least=least)
 
-    def merge_images(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold the images of a binary column in, row i into sketch ``groups[i]``; nulls are skipped."""
-        images = as_values(column)
-        if images.kind != "binary":
-            if len(images) == 0:
-                return
-            raise SketchError(f"KLL: expected a column of binary to merge, got {images.kind}")
-        groups = images.per_value(groups)
-        data, offsets = frozen(images.data), frozen(np.ascontiguousarray(images.offsets, np.int64))
+    def merge_images(self, groups: np.ndarray, images: np.ndarray, offsets: np.ndarray) -> None:
+        """Fold images in: the one whose bytes (uint8) begin at ``offsets[i]`` into sketch ``groups[i]``."""
+        data, offsets = frozen(images), frozen(np.ascontiguousarray(offsets, np.int64))
         most = int(self.tables.total[MAX_DEPTH])
         image = np.empty(most, self.dtype), np.empty(MAX_DEPTH + 1, np.int64), np.empty(2, self.dtype)
         self._make_scratch(2 * most)
@@ -132,7 +124,7 @@ class Store:
             more = (self.k, groups, data, offsets, *image, at, done)
             end, at, done = kll_merge.merge_images(self.state, *self.tables, *more)
             if end == kll_merge.OTHER:
-                self.merge_image(int(groups[at]), images.data[offsets[at] : offsets[at + 1]])
+                self.merge_image(int(groups[at]), images[offsets[at] : offsets[at + 1]])
                 at += 1
             elif end != kernels.DONE:
                 self._make_room(end, 2 * most)

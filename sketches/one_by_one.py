@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from .columns import as_array, as_values
+from .columns import as_array
 from .group_numbers import as_groups
+from .image_columns import as_images
 from .protocol import Groups, Sketch, SketchError
 
 
@@ -51,10 +52,7 @@ class OneByOne(Groups):
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold serialised sketches in, nulls skipped. Raises `SketchError`, naming the row, for others."""
-        values = as_values(column)
-        if values.kind != "binary" and len(values):
-            raise SketchError(f"{self._single.family}: expected a binary column, got one of {values.kind}")
-        numbers = as_groups(values.per_value(np.asarray(groups)), len(values), self._n)
+        numbers, values = as_images(groups, column, self._n, self._single.family)
         for at, image in enumerate(values.to_arrow().to_pylist() if len(values) else ()):
             try:
                 self._at(int(numbers[at])).merge(self._from_bytes(image))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from .columns import as_values
 from .group_numbers import as_groups
 from .hll_coupons import CHUNK, read_only
+from .image_columns import image_column
 from .protocol import Groups, Sketch, SketchError
 from .theta_bounds import answers, equivalents, ratio_bounds, tails
 from .theta_images import REASONS, check_image, fold_images, sizes, write_images
@@ -111,10 +112,7 @@ class ThetaGroups(Groups):
         np.cumsum(ends, out=ends)
         data = np.empty(int(ends[-1]), np.uint64)
         write_images(self._store, ends, data)
-        wide = 8 * int(ends[-1]) > np.iinfo(np.int32).max
-        offsets = 8 * ends if wide else (8 * ends).astype(np.int32)
-        kind = pa.large_binary() if wide else pa.binary()
-        return pa.Array.from_buffers(kind, self._n, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+        return image_column(data.view(np.uint8), 8 * ends)
 
     def __getitem__(self, group: int) -> Theta:
         if not -self._n <= group < self._n:
