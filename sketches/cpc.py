@@ -9,11 +9,12 @@ import numpy as np
 
 from .columns import as_values
 from .cpc_images import image_fault
+from .distinct_counter import DistinctCounter
 from .one_by_one import OneByOne
-from .protocol import Sketch, SketchError
+from .protocol import SketchError
 
 
-class CPC(Sketch):
+class CPC(DistinctCounter):
     """How many distinct values a stream holds, in 40 % fewer bytes than HyperLogLog (DataSketches CPC).
 
     For reading, asking, adding to and merging what others stored; for new data `HLL` is the faster and
@@ -95,11 +96,6 @@ class CPC(Sketch):
         if std_devs not in (1, 2, 3):
             raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
         return float(self._peer.get_lower_bound(std_devs)), float(self._peer.get_upper_bound(std_devs))
-
-    def answer(self) -> dict[str, float]:
-        """The estimate and its bounds at 95.4 % confidence."""
-        lower, upper = self.bounds()
-        return {"estimate": self.estimate(), "lower": lower, "upper": upper}
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]

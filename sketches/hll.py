@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from .columns import Values, as_values
+from .distinct_counter import DistinctCounter
 from .group_numbers import as_groups
 from .hll_coupons import CHUNK, coupon_chunks, int64_chunks, read_only
 from .hll_dense import update_dense_bytes, update_dense_int64
@@ -19,7 +20,7 @@ from .hll_reading import REASONS
 from .hll_store import DENSE, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
 from .hll_union import fold_images, new_scratch, rebuild_stale
 from .image_columns import image_column
-from .protocol import Groups, Sketch, SketchError
+from .protocol import Groups, SketchError
 
 _ROWS = 1 << 20  # group numbers of other types are made int64 so many at a time
 _ROWS_A_GROUP = 32
@@ -185,7 +186,7 @@ class HLLGroups(Groups):
         return estimate, seen
 
 
-class HLL(Sketch):
+class HLL(DistinctCounter):
     """How many distinct values a stream holds, in 2^lg_k bytes (`lg_k` 4 to 21).
 
     Promise: in stream order the relative standard error is 0.833 / √(2^lg_k) (1.3 % at 12), and once
@@ -286,16 +287,8 @@ class HLL(Sketch):
         lower, upper = self._one.bounds(std_devs)
         return float(lower[0]), float(upper[0])
 
-    def answer(self) -> dict[str, float]:
-        """The estimate and its bounds at 95.4 % confidence."""
-        lower, upper = self.bounds()
-        return {"estimate": self.estimate(), "lower": lower, "upper": upper}
-
     def __repr__(self) -> str:
-        lower, upper = self.bounds()
-        return (
-            f"HLL(lg_k={self.lg_k}): {self.estimate():,.0f} distinct, {lower:,.0f} to {upper:,.0f} at 95.4 %"
-        )
+        return f"HLL(lg_k={self.lg_k}): {self._in_words()}"
 
 
 def _checked_lg_k(lg_k: int) -> int:

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from .columns import as_array, as_values
+from .distinct_counter import DistinctCounter
 from .group_numbers import as_groups
 from .hll_coupons import CHUNK, coupon_chunks, read_only
 from .hll_estimate import composite_table, relative_errors
-from .protocol import Groups, Sketch, SketchError
+from .protocol import Groups, SketchError
 from .sliding_hll_images import read_image, write_image
 from .sliding_hll_store import (
     NEVER,
@@ -157,7 +158,7 @@ class SlidingHLLGroups(Groups):
         return estimate, seen
 
 
-class SlidingHLL(Sketch):
+class SlidingHLL(DistinctCounter):
     """How many distinct values the last time span held, for the longest `window` or any shorter span.
 
     The span ends with the latest row seen, or at the time that is asked for; rows may come late and in any
@@ -243,15 +244,8 @@ class SlidingHLL(Sketch):
         lower, upper = self._one.bounds(std_devs, window, now)
         return float(lower[0]), float(upper[0])
 
-    def answer(self) -> dict[str, float]:
-        """The estimate over the whole window and its bounds at 95.4 % confidence."""
-        lower, upper = self.bounds()
-        return {"estimate": self.estimate(), "lower": lower, "upper": upper}
-
     def __repr__(self) -> str:
-        lower, upper = self.bounds()
-        count = f"{self.estimate():,.0f} distinct, {lower:,.0f} to {upper:,.0f} at 95.4 %"
-        return f"SlidingHLL(lg_k={self.lg_k}, window={self.window:g}): {count}"
+        return f"SlidingHLL(lg_k={self.lg_k}, window={self.window:g}): {self._in_words()}"
 
 
 def _microseconds(span: Span) -> int:

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from .columns import as_values
+from .distinct_counter import DistinctCounter
 from .group_numbers import as_groups
 from .hll_coupons import CHUNK, read_only
 from .image_columns import image_column
-from .protocol import Groups, Sketch, SketchError
+from .protocol import Groups, SketchError
 from .theta_bounds import answers, equivalents, ratio_bounds, tails
 from .theta_images import REASONS, check_image, fold_images, sizes, write_images
 from .theta_store import MAX_THETA, Store, hashes_of, new_store, trim_all, with_room, with_sketches
@@ -150,7 +151,7 @@ class ThetaGroups(Groups):
         return out
 
 
-class Theta(Sketch):
+class Theta(DistinctCounter):
     """How many distinct values a stream holds, and unions, intersections and differences of such streams.
 
     It keeps the 2^lg_k smallest hashes (`lg_k` 4 to 26; 8 bytes each): up to that many distinct values the
@@ -324,12 +325,5 @@ class Theta(Sketch):
         lower, upper = self._one.bounds(std_devs)
         return float(lower[0]), float(upper[0])
 
-    def answer(self) -> dict[str, float]:
-        """The estimate and its bounds at 95.4 % confidence."""
-        lower, upper = self.bounds()
-        return {"estimate": self.estimate(), "lower": lower, "upper": upper}
-
     def __repr__(self) -> str:
-        lower, upper = self.bounds()
-        count = f"{self.estimate():,.0f} distinct, {lower:,.0f} to {upper:,.0f} at 95.4 %"
-        return f"Theta(lg_k={self.lg_k}): {count}"
+        return f"Theta(lg_k={self.lg_k}): {self._in_words()}"

@@ -51,7 +51,7 @@ class LogMerger:
         self._due = 0.0
         self._uncommitted = False
         self._committed: dict[int, tuple[int, str | None]] = {}
-        self._told: list[LogState] = []
+        self._last_known: list[LogState] = []
         self.mergers: dict[int, Merger] = {}
         self.progressed = wall.monotonic()
         # Held while deltas are taken in: whoever has it sees each window either open or closed.
@@ -90,12 +90,12 @@ class LogMerger:
         except Stopped as error:
             log.warning("stopped before the merger's place was committed: %s", error)
         finally:
-            self._told = self.states()
+            self._last_known = self.states()
             self._consumer.close()
 
     def states(self) -> list[LogState]:
         """What each partition of the log says of the whole run: all the same once all are read."""
-        return [merger.state for merger in list(self.mergers.values())] or self._told
+        return [merger.state for merger in list(self.mergers.values())] or self._last_known
 
     def filling(self) -> list[pa.Table]:
         """The windows that are still open, as they are now."""
@@ -209,7 +209,7 @@ class LogMerger:
         self._lost(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._told = self.states()  # what is known, until there is a merger again
+        self._last_known = self.states()  # what is known, until there is a merger again
         for place in partitions:
             self.mergers.pop(place.partition, None)
         self._committed = {}

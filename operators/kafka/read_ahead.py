@@ -11,9 +11,11 @@ from .source import TopicPartition
 
 _WAIT_SECONDS = 0.05
 
+_Found = tuple[Messages | None, dict[TopicPartition, int]] | BaseException
+
 
 class ReadAhead:
-    """The batches of a `Reader`, at most `depth` of them read before they are asked for.
+    """The batches of a `Reader`, the next one read before it is asked for.
 
     Reading, decompressing and gathering need no GIL, so they run beside decoding and sketching. One batch
     ahead is best: what comes while the owner is busy makes the next one longer, which costs less a message.
@@ -21,12 +23,11 @@ class ReadAhead:
     read.
     """
 
-    def __init__(self, reader: Reader, max_messages: int, depth: int = 1) -> None:
+    def __init__(self, reader: Reader, max_messages: int) -> None:
         self._reader = reader
         self._max_messages = max_messages
         self._positions = reader.positions()
-        self._found: queue.Queue[tuple[Messages | None, dict[TopicPartition, int]] | BaseException]
-        self._found = queue.Queue(depth)
+        self._found: queue.Queue[_Found] = queue.Queue(1)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="streamgauge-reader", daemon=True)
         self._thread.start()
@@ -52,7 +53,7 @@ class ReadAhead:
         self._thread.join()
 
     def _run(self) -> None:
-        found: tuple[Messages | None, dict[TopicPartition, int]] | BaseException
+        found: _Found
         while not self._closing.is_set():
             try:
                 found = self._reader.read(self._max_messages, _WAIT_SECONDS), self._reader.positions()
@@ -62,7 +63,7 @@ class ReadAhead:
             if isinstance(found, BaseException):
                 return
 
-    def _put(self, found: tuple[Messages | None, dict[TopicPartition, int]] | BaseException) -> None:
+    def _put(self, found: _Found) -> None:
         while not self._closing.is_set():
             try:
                 return self._found.put(found, timeout=_WAIT_SECONDS)
