@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .kafka.secrets import Settings
 from .merger import DeliveryName
 from .sources import KafkaSource
 from .stream import Stream
@@ -43,7 +44,7 @@ class Plan:
     @property
     def config(self) -> dict[str, Any]:
         """librdkafka's settings for every client of the run."""
-        return {"bootstrap.servers": self.source.bootstrap_servers, **self.source.config}
+        return Settings({"bootstrap.servers": self.source.bootstrap_servers, **self.source.config})
 
     @property
     def merger_group(self) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from .kafka.secrets import Settings
+
 if TYPE_CHECKING:
     from .kafka.decode import Decoder
 
@@ -17,13 +19,16 @@ class KafkaSource:
     """The messages of a topic, their values decoded.
 
     `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
-    of what the stream computes.
+    of what the stream computes. Its secrets are in no repr.
     """
 
     topic: str
     value: Decoder
     bootstrap_servers: str = "localhost:9092"
     config: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", Settings(self.config))
 
     @property
     def schema(self) -> pl.Schema:

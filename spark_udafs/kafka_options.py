@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ..operators.kafka.secrets import Settings
 from ..operators.stream import Stream
 
 Place = Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]]
@@ -77,7 +78,7 @@ class KafkaOptions:
         """
         given = {key.lower(): str(value) for key, value in options.items()}
         _refuse_unknown(given)
-        config = {key[len("kafka.") :]: value for key, value in given.items() if key.startswith("kafka.")}
+        config = Settings({key[len("kafka.") :]: v for key, v in given.items() if key.startswith("kafka.")})
         if not config.get("bootstrap.servers"):
             raise ValueError('streamgauge-kafka needs .option("kafka.bootstrap.servers", "host:port")')
         topics, pattern, assigned = _subscription(given)

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
 
 from ..operators.intake import Intake
-from ..operators.kafka.clients import producer_config
+from ..operators.kafka.clients import LIBRARY_LOG, producer_config
 from ..operators.kafka.dead_letters import DeadLetter
 from ..operators.kafka.faults import passing
 from ..operators.kafka.messages import Messages
@@ -156,7 +156,9 @@ class Letters:
     def _producer(self) -> Producer:
         key = _identity(self._options)
         if key not in _producers:
-            _producers[key] = Producer(producer_config(self._options.config, _LARGEST_LETTER), logger=log)
+            _producers[key] = Producer(
+                producer_config(self._options.config, _LARGEST_LETTER), logger=LIBRARY_LOG
+            )
         return _producers[key]
 
 

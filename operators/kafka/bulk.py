@@ -32,6 +32,7 @@ from .librdkafka import (
     address,
     library,
 )
+from .secrets import without_secrets
 from .source import Fault, Poll, ReadError, TopicPartition
 
 _PARTITION_END = -191
@@ -80,12 +81,15 @@ class BulkSource:
         for name, value in {**config, "log.queue": True}.items():
             if rd.rd_kafka_conf_set(conf, name.encode(), as_text(value).encode(), words, len(words)) != 0:
                 rd.rd_kafka_conf_destroy(conf)
-                raise ReadError(f"the Kafka setting {name!r}: {words.value.decode()}")
+                raise ReadError(
+                    f"the Kafka setting {name!r}: {without_secrets(words.value.decode(), config)}"
+                )
         rd.rd_kafka_conf_set_events(conf, EVENT_LOG | EVENT_ERROR)
         rk = rd.rd_kafka_new(CONSUMER, conf, words, len(words))
         if not rk:
             rd.rd_kafka_conf_destroy(conf)
-            raise ReadError(f"no Kafka client with these settings: {words.value.decode()}")
+            said = without_secrets(words.value.decode(), config)
+            raise ReadError(f"no Kafka client with these settings: {said}")
         return int(rk)
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:

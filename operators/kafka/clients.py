@@ -9,8 +9,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from .secrets import NoSecrets
+
 LIBRARY_LOG = logging.getLogger("streamgauge.kafka.librdkafka")
 """What librdkafka says of each connection it tries; silent unless its level is set."""
+LIBRARY_LOG.addFilter(NoSecrets())
 
 if LIBRARY_LOG.level == logging.NOTSET:
     LIBRARY_LOG.setLevel(logging.CRITICAL + 1)

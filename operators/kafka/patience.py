@@ -9,6 +9,7 @@ from collections.abc import Callable
 from confluent_kafka import KafkaException
 
 from .faults import passing
+from .secrets import without_secrets
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -39,6 +40,7 @@ class Patience:
 
     def still(self, why: str) -> None:
         """It isn't done yet. Raises `Stopped` some seconds after the worker was told to stop."""
+        why = without_secrets(why)
         if self._told is None:
             log.warning("waiting to %s: %s", self._what, why)
             self._told = why

@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from .clients import LIBRARY_LOG
 from .messages import Messages, from_objects
+from .secrets import without_secrets
 from .source import Fault, Poll, ReadError, TopicPartition
 
 _MOST_AT_ONCE = 10_000
@@ -29,7 +30,8 @@ class PlainSource:
         try:
             self._consumer = Consumer({**ours, **config})
         except KafkaException as error:
-            raise ReadError(f"no Kafka client with these settings: {_words(error)}") from None
+            said = without_secrets(_words(error), config)
+            raise ReadError(f"no Kafka client with these settings: {said}") from None
         self._closed = False
 
     def _remember(self, error: KafkaError) -> None:

@@ -13,6 +13,7 @@ from .bulk import BulkSource
 from .config import reader_config
 from .messages import Messages
 from .plain import PlainSource
+from .secrets import without_secrets
 from .source import EARLIEST, LATEST, Fault, ReadError, Source, TopicPartition
 
 __all__ = ["EARLIEST", "LATEST", "ReadError", "Reader"]
@@ -215,6 +216,7 @@ class Reader:
 
     def _consider(self, fault: Fault) -> None:
         """Wait out what passes, raise what doesn't."""
+        fault = fault._replace(text=without_secrets(fault.text))
         at = "" if fault.where is None else f" {fault.where[0]}[{fault.where[1]}]"
         if fault.fatal or fault.code in _NOT_ALLOWED:
             raise ReadError(f"Kafka at {self._address} refuses{at}: {fault.text}; check the settings")

@@ -1,0 +1,75 @@
+"""Settings whose passwords are never shown: not in a repr, a log line or an error.
+
+>>> Settings({"security.protocol": "SASL_SSL", "sasl.username": "me", "sasl.password": "tr0ut"})
+{'security.protocol': 'SASL_SSL', 'sasl.username': 'me', 'sasl.password': '…'}
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+HIDDEN = "…"
+
+_SECRET = re.compile(
+    r"password|passphrase|secret|credential|jaas|token(?!\.endpoint)|user\.?info|kinit"
+    r"|\.pem$|key$|oauthbearer\.(config|extensions)",
+    re.IGNORECASE,
+)
+"""Names of settings whose values are secrets, librdkafka's, Java's and the schema registry's."""
+
+_LOGIN = re.compile(r"(?<=://)[^/\s]+(?=@)")
+"""User and password within a URL."""
+_QUOTED = re.compile(r"(?<=sasl\.oauthbearer\.config beginning at: ).+")
+"""What librdkafka quotes of a setting that it can't parse, in which there may be a key."""
+
+
+class Settings(dict[str, Any]):
+    """A client's settings: a `dict` that shows no secret, wherever it is printed.
+
+    Values are shown where they are plain and their names say nothing of a secret; of URLs the user and the
+    password are hidden. Functions and other objects may hold anything and are hidden, too.
+    """
+
+    def __repr__(self) -> str:
+        return repr({name: _shown(name, value) for name, value in self.items()})
+
+
+def without_secrets(text: str, config: Mapping[str, Any] = {}) -> str:
+    """`text`, such as an error's, without the logins of URLs and without the secrets of `config`.
+
+    >>> without_secrets("no token from https://me:tr0ut@login/token")
+    'no token from https://…@login/token'
+    >>> without_secrets("can't use tr0ut", {"ssl.key.password": "tr0ut"})
+    "can't use …"
+    """
+    for name, value in config.items():
+        if is_secret(name) and isinstance(value, (str, bytes)) and value:
+            text = text.replace(value if isinstance(value, str) else value.decode(errors="replace"), HIDDEN)
+    return _QUOTED.sub(HIDDEN, _LOGIN.sub(HIDDEN, text))
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting of this name is a secret.
+
+    >>> is_secret("sasl.oauthbearer.client.secret"), is_secret("sasl.oauthbearer.token.endpoint.url")
+    (True, False)
+    """
+    return _SECRET.search(name) is not None
+
+
+class NoSecrets(logging.Filter):
+    """Takes the logins of URLs out of what a library logs."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always lets the record pass, cleaned."""
+        record.msg, record.args = without_secrets(record.getMessage()), None
+        return True
+
+
+def _shown(name: str, value: Any) -> Any:
+    if is_secret(name) or not (value is None or isinstance(value, (str, int, float))):
+        return HIDDEN
+    return without_secrets(value) if isinstance(value, str) else value

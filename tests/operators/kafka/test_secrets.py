@@ -1,0 +1,133 @@
+"""No secret in anything that is shown: a marked password is looked for wherever something is written."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from functools import partial
+from typing import Any
+
+import polars as pl
+import pytest
+
+from streamgauge.operators.aggregates import count
+from streamgauge.operators.kafka.clients import LIBRARY_LOG
+from streamgauge.operators.kafka.json import json
+from streamgauge.operators.kafka.reader import EARLIEST, Reader, ReadError
+from streamgauge.operators.kafka.secrets import Settings, without_secrets
+from streamgauge.operators.kafka.topics import TopicError, admin, partitions_of
+from streamgauge.operators.plan import Plan
+from streamgauge.operators.sources import KafkaSource
+from streamgauge.operators.stream import Stream
+from streamgauge.spark_udafs.kafka_options import KafkaOptions
+
+MARK = "m4rked-tr0ut"
+NOWHERE = "127.0.0.1:1"
+
+SECRETS: dict[str, Any] = {
+    "sasl.password": MARK,
+    "ssl.key.password": MARK,
+    "ssl.keystore.password": MARK,
+    "ssl.key.pem": MARK,
+    "sasl.oauthbearer.client.secret": MARK,
+    "sasl.oauthbearer.config": f"principal={MARK}",
+    "sasl.oauthbearer.token.endpoint.url": f"https://me:{MARK}@login.example/token",
+    "sasl.jaas.config": f'password="{MARK}";',
+    "basic.auth.user.info": f"me:{MARK}",
+    "schema.registry.url": f"http://me:p@{MARK}@registry:8081",
+    "oauth_cb": partial(print, MARK),
+}
+
+OIDC = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanisms": "OAUTHBEARER",
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.client.id": "me",
+    "sasl.oauthbearer.client.secret": MARK,
+    "sasl.oauthbearer.token.endpoint.url": f"http://me:{MARK}@{NOWHERE}/token",
+}
+UNPARSED = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanisms": "OAUTHBEARER",
+    "enable.sasl.oauthbearer.unsecure.jwt": True,
+    "sasl.oauthbearer.config": f"{MARK}=1",
+}
+PLAIN = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanisms": "PLAIN",
+    "sasl.username": "me",
+    "sasl.password": MARK,
+}
+KEY = {"security.protocol": "SSL", "ssl.key.password": MARK, "ssl.key.pem": MARK}
+
+
+def stream(servers: str, config: dict[str, Any]) -> Stream:
+    source = Stream.from_kafka("posts", value=json({"a": pl.Int64}), bootstrap_servers=servers, config=config)
+    return source.tumbling("1m").agg(posts=count())
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_shows_settings_shows_their_names_and_no_secret(name: str) -> None:
+    config = {name: SECRETS[name], "client.id": "gauge"}
+    asked = stream("box:9092", config)
+    text = SECRETS[name] if isinstance(SECRETS[name], str) else ""  # a function is no option on Spark
+    options = {"subscribe": "posts", "kafka.bootstrap.servers": "box", f"kafka.{name}": text}
+    for shown in (
+        asked,
+        asked.source,
+        KafkaSource("posts", json({"a": pl.Int64}), config=config),
+        Plan(asked, "group", "table", 1),
+        Plan(asked, "group", "table", 1).config,
+        KafkaOptions.parse(options),
+    ):
+        for text in (repr(shown), str(shown), f"{shown}"):
+            assert MARK not in text and name in text
+    assert "gauge" in repr(asked)
+    assert asked.source.config == config  # type: ignore[union-attr]
+
+
+def test_settings_travel_whole() -> None:
+    config = Settings({"sasl.password": MARK})
+    assert pickle.loads(pickle.dumps(config)) == {"sasl.password": MARK}
+
+
+def test_values_are_hidden_in_words() -> None:
+    assert without_secrets(f"bad {MARK}", {"sasl.password": MARK, "client.id": "bad"}) == "bad …"
+
+
+@pytest.mark.parametrize("source", ["bulk", "plain"])
+@pytest.mark.parametrize("config", [OIDC, UNPARSED, PLAIN, KEY])
+def test_no_error_and_no_log_line_shows_one(
+    config: dict[str, Any], source: Any, caplog: pytest.LogCaptureFixture, capfd: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("streamgauge.operators.kafka.reader._ANSWER_SECONDS", 0.3)
+    whole = {"bootstrap.servers": NOWHERE, "debug": "all", **config}
+    told = ""
+    with (
+        caplog.at_level(logging.DEBUG, "streamgauge.kafka"),
+        caplog.at_level(logging.DEBUG, LIBRARY_LOG.name),
+    ):
+        with pytest.raises(ReadError) as refused:
+            Reader(whole, {("posts", 0): EARLIEST}, source=source)
+        told += repr(refused.value)
+        if config is not KEY:
+            with pytest.raises(TopicError) as missing:
+                partitions_of(admin(whole), "posts", 0.3)
+            told += repr(missing.value)
+    printed = capfd.readouterr()
+    assert told and (caplog.text or config is KEY)
+    assert MARK not in told + caplog.text + printed.out + printed.err
+
+
+@pytest.mark.kafka
+def test_a_run_tells_none(kafka: Any, posts: Any, caplog: pytest.LogCaptureFixture, capfd: Any) -> None:
+    topic = posts(1, **{"sasl.password": MARK, "ssl.key.password": MARK, "debug": "conf,security"})
+    topic.send(600)
+    with (
+        caplog.at_level(logging.DEBUG, "streamgauge.kafka"),
+        caplog.at_level(logging.DEBUG, LIBRARY_LOG.name),
+    ):
+        summary = topic.stream.run(until="latest")
+    printed = capfd.readouterr()
+    assert summary.account.read == 600 and caplog.text
+    assert MARK not in caplog.text + printed.out + printed.err + repr(summary) + str(summary.table.schema)
