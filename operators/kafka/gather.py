@@ -1,4 +1,4 @@
-"""Kernels over librdkafka's messages and over joined lines.
+"""Kernels over librdkafka's messages and over values in a buffer.
 
 A batch from librdkafka is an array of addresses of ``rd_kafka_message_t``, whose layout its ABI fixes
 (``rdkafka.h``, unchanged since 0.8)::
@@ -81,37 +81,12 @@ def destroy(messages, function):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unjoin(lines, starts, data, ends):  # type: ignore[no-untyped-def]
-    """Joined lines as plain bytes: `data` without the newlines, and the n + 1 `ends`."""
-    to = np.int64(0)
-    into = data.ctypes.data
+def copy_spans(lines, starts, ends, into, to):  # type: ignore[no-untyped-def]
+    """Copy values from where they lie to where they shall begin."""
+    base = into.ctypes.data
     origin = lines.ctypes.data
-    for i in range(len(starts) - 1):
-        ends[i] = to
-        length = starts[i + 1] - starts[i] - 1
-        copy(into + to, origin + starts[i], length)
-        to += length
-    ends[len(starts) - 1] = to
-
-
-@kernel
-def count_lines(starts, rows, into):  # type: ignore[no-untyped-def]
-    """Where some of the lines begin when they stand alone; returns their bytes in all."""
-    at = np.int64(0)
-    for i in range(len(rows)):
-        into[i] = at
-        at += starts[rows[i] + 1] - starts[rows[i]]
-    into[len(rows)] = at
-    return at
-
-
-@kernel
-def copy_lines(lines, starts, rows, into, into_starts):  # type: ignore[no-untyped-def]
-    """Copy some of the lines, newlines and all."""
-    to = into.ctypes.data
-    origin = lines.ctypes.data
-    for i in range(len(rows)):
-        copy(to + into_starts[i], origin + starts[rows[i]], into_starts[i + 1] - into_starts[i])
+    for i in range(len(starts)):
+        copy(base + to[i], origin + starts[i], ends[i] - starts[i])
 
 
 @kernel

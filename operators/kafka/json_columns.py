@@ -66,6 +66,7 @@ class Columns:
         row, refused = np.empty(n, np.int64), np.empty((n, 4), np.int64)
         self._good, bad = parse(
             messages.starts,
+            messages.ends,
             messages.is_null,
             nodes,
             nodes if layout.lists else 0,

@@ -67,7 +67,7 @@ from .memory import load8, load64, load_word, store8, store64
 
 
 @kernel
-def parse(starts, is_null, nodes, listed, table, state, row, refused):  # type: ignore[no-untyped-def]
+def parse(starts, ends, is_null, nodes, listed, table, state, row, refused):  # type: ignore[no-untyped-def]
     """Parse a batch of messages; returns (good rows, refused messages).
 
     `table` and `state` are addresses of `nodes` × `WORDS` and of `STATE_WORDS` words; `listed` is `nodes`
@@ -79,7 +79,7 @@ def parse(starts, is_null, nodes, listed, table, state, row, refused):  # type: 
     bad = 0
     for i in range(len(is_null)):
         at = base + starts[i]
-        end = base + starts[i + 1] - 1
+        end = base + ends[i]
         if is_null[i]:
             why, where, node = TOMBSTONE, at, 0
         elif at == end:

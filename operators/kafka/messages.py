@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from .gather import copy_lines, count_lines, unjoin
+from .gather import copy_spans
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 """The Arrow type of the headers' column: in order, keys may repeat, values may be null."""
+
+_NEWLINE = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,16 +21,14 @@ class Messages:
     """Messages of one or several partitions, in each partition in the order of their offsets.
 
     `partition` (int32), `offset` (int64) and `timestamp` (int64, ms since 1970, −1 where Kafka has none) are
-    NumPy columns; `topic` (int32) points into `topics`. The values lie in `lines` (uint8), each followed by a
-    newline, as JSON readers want them: value ``i`` is ``lines[starts[i] : starts[i + 1] - 1]``, and nothing
-    where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` one of `HEADERS` or None
-    where they were not asked for. `value` and `to_arrow` give everything as Arrow.
+    NumPy columns; `topic` (int32) points into `topics`. The values lie in `lines` (uint8) wherever reading
+    left them: value ``i`` is ``lines[starts[i] : ends[i]]`` (int64), a newline behind it as the JSON kernel
+    wants it, and nothing where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` one of
+    `HEADERS` or None where they were not asked for. `value` and `to_arrow` give everything as Arrow.
 
     >>> m = Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
     >>> m.value.to_pylist(), m.key.to_pylist(), m.offset.tolist()
     ([b'{"a":1}', None], [b'k', None], [7, 8])
-    >>> bytes(m.lines)
-    b'{"a":1}\\n\\n'
     """
 
     topics: tuple[str, ...]
@@ -38,6 +38,7 @@ class Messages:
     timestamp: np.ndarray
     lines: np.ndarray
     starts: np.ndarray
+    ends: np.ndarray
     is_null: np.ndarray
     key: pa.LargeBinaryArray
     headers: pa.ListArray | None = None
@@ -48,16 +49,17 @@ class Messages:
     @property
     def value(self) -> pa.LargeBinaryArray:
         """The values as a large binary Arrow array (a copy; `lines` is what was read)."""
-        data = np.empty(len(self.lines) - len(self), np.uint8)
-        ends = np.empty(len(self) + 1, np.int64)
-        unjoin(self.lines, self.starts, data, ends)
-        return binary(data, ends, self.is_null)
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.ends - self.starts, out=offsets[1:])
+        data = np.empty(offsets[-1], np.uint8)
+        copy_spans(self.lines, self.starts, self.ends, data, offsets[:-1])
+        return binary(data, offsets, self.is_null)
 
     def value_at(self, row: int) -> bytes | None:
         """One value."""
         if self.is_null[row]:
             return None
-        return self.lines[self.starts[row] : self.starts[row + 1] - 1].tobytes()
+        return self.lines[self.starts[row] : self.ends[row]].tobytes()
 
     def to_arrow(self) -> pa.RecordBatch:
         """All columns: topic, partition, offset, timestamp[ms, UTC], key, value and, if read, headers."""
@@ -77,9 +79,11 @@ class Messages:
     def select(self, rows: np.ndarray) -> Messages:
         """The messages of a Boolean mask or of row numbers, in that order."""
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        starts = np.empty(len(rows) + 1, np.int64)
-        lines = np.empty(count_lines(self.starts, rows, starts), np.uint8)
-        copy_lines(self.lines, self.starts, rows, lines, starts)
+        starts, ends = self.starts[rows], self.ends[rows]
+        edges = line_edges(ends - starts)
+        lines = np.empty(edges[-1], np.uint8)
+        lines[edges[1:] - 1] = _NEWLINE
+        copy_spans(self.lines, starts, ends, lines, edges[:-1])
         return Messages(
             self.topics,
             self.topic[rows],
@@ -87,7 +91,8 @@ class Messages:
             self.offset[rows],
             self.timestamp[rows],
             lines,
-            starts,
+            edges[:-1],
+            edges[1:] - 1,
             self.is_null[rows],
             self.key.take(pa.array(rows)),
             None if self.headers is None else self.headers.take(pa.array(rows)),
@@ -138,9 +143,7 @@ def from_objects(
     headers: Sequence[list[tuple[str, bytes | None]]] | None,
 ) -> Messages:
     """Columns from a Python object a message."""
-    lengths = np.fromiter((1 if v is None else len(v) + 1 for v in values), np.int64, len(values))
-    starts = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
+    edges = line_edges(np.fromiter((len(v or b"") for v in values), np.int64, len(values)))
     joined = b"\n".join([b"" if v is None else v for v in values]) + (b"\n" if len(values) else b"")
     listed = None
     if headers is not None:
@@ -152,11 +155,19 @@ def from_objects(
         offset,
         timestamp,
         np.frombuffer(bytearray(joined), np.uint8),  # writable, as what is read
-        starts,
+        edges[:-1],
+        edges[1:] - 1,
         np.fromiter((v is None for v in values), np.bool_, len(values)),
         pa.array(keys, pa.large_binary()),
         listed,
     )
+
+
+def line_edges(lengths: np.ndarray) -> np.ndarray:
+    """Where lines of these lengths begin, each with a newline, and where the last one ends (n + 1, int64)."""
+    edges = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths + 1, out=edges[1:])
+    return edges
 
 
 def binary(data: np.ndarray, ends: np.ndarray, is_null: np.ndarray) -> pa.LargeBinaryArray:

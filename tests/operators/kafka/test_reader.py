@@ -130,14 +130,14 @@ def test_every_column_of_every_kind_of_message(
     assert [row["offset"] for row in got] == [*range(len(sent))] * 2
 
 
-def test_the_lines_are_the_values_joined(
+def test_values_lie_in_the_lines_with_a_newline_behind_each(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:
     topic = new_topic()
     send(kafka, topic, [b"a", None, b"", b"bc"])
     with Reader(config, {(topic, 0): 0}, source=source) as reader:
         batches = read_all(reader, 4)
-    assert b"".join(batch.lines.tobytes() for batch in batches) == b"a\n\n\nbc\n"
+    assert all((batch.lines[batch.ends] == ord("\n")).all() for batch in batches)
     assert [batch.value_at(i) for batch in batches for i in range(len(batch))] == [b"a", None, b"", b"bc"]
     assert batches[0].headers is None
 
