@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time as wall
 import uuid
@@ -223,6 +224,8 @@ class Run:
                 work()
             except BaseException as error:
                 self._errors.append(error)
+            except:  # noqa: E722 - C code can raise what is no exception
+                self._errors.append(RuntimeError(f"the {name} of this run broke off: {sys.exc_info()[1]}"))
             finally:
                 self._wake.set()
 
@@ -243,6 +246,8 @@ class Run:
             process.stop()
         for process in self._processes:
             process.join(_STOP_SECONDS)
+            if (error := process.error()) is not None:
+                self._errors.append(error)
         if self._working is not None:
             self._working.join()
         self._workers_done.set()

@@ -54,6 +54,9 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 group.initial.rebalance.delay.ms=0
+# Members of groups whose partitions the broker assigns hear of it with their next heartbeat.
+group.consumer.min.heartbeat.interval.ms=300
+group.consumer.heartbeat.interval.ms=300
 # A broker that was killed may come back as soon as its old session is over.
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500

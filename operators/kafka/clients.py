@@ -30,7 +30,8 @@ _READING = (
     "max.poll.",
     "max.partition.",
 )
-_GROUP = ("group.", "session.", "heartbeat.", "partition.assignment.", "coordinator.")
+GROUP = ("group.", "session.", "heartbeat.", "partition.assignment.", "coordinator.")
+"""Settings of a group's members begin so."""
 _SENDING = (
     "acks",
     "batch.",
@@ -55,16 +56,18 @@ def client_config(config: Mapping[str, Any]) -> dict[str, Any]:
     >>> client_config({"bootstrap.servers": "box:9092", "fetch.min.bytes": 1, "sasl.mechanism": "PLAIN"})
     {'bootstrap.servers': 'box:9092', 'sasl.mechanism': 'PLAIN'}
     """
-    return {k: v for k, v in config.items() if not k.startswith(_READING + _GROUP + _SENDING)}
+    return {k: v for k, v in config.items() if not k.startswith(_READING + GROUP + _SENDING)}
 
 
 def member_config(config: Mapping[str, Any], group_id: str) -> dict[str, Any]:
     """A consumer that is a member of `group_id`, commits by hand and starts where told."""
-    group = {k: v for k, v in config.items() if k.startswith((*_GROUP, "max.poll.")) and k != "group.id"}
+    group = {k: v for k, v in config.items() if k.startswith((*GROUP, "max.poll.")) and k != "group.id"}
+    ours = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1_000}
+    if str(group.get("group.protocol", "")).lower() == "consumer":
+        ours = {}  # the brokers decide on these, and the client refuses them
     return {
         **client_config(config),
-        "session.timeout.ms": 10_000,
-        "heartbeat.interval.ms": 1_000,
+        **ours,
         **group,
         "group.id": group_id,
         "enable.auto.commit": False,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .clients import GROUP
+
 _DEFAULTS: dict[str, Any] = {
     # librdkafka waits a second after it has filled its queue; with small messages that is most of the time.
     "fetch.queue.backoff.ms": 10,
@@ -49,7 +51,9 @@ def reader_config(config: Mapping[str, Any]) -> dict[str, Any]:
                 f'the Kafka setting "{name}" must be {as_text(value)} here, '
                 f"not {as_text(config[name])}; leave it out"
             )
-    return {**_DEFAULTS, **config, **_OURS}
+    # It assigns itself, so what members of groups agree on doesn't concern it.
+    own = {name: value for name, value in config.items() if name == "group.id" or not name.startswith(GROUP)}
+    return {**_DEFAULTS, **own, **_OURS}
 
 
 def as_text(value: Any) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
+
+from .secrets import without_secrets
 
 LOST = frozenset(
     {
@@ -17,26 +19,73 @@ LOST = frozenset(
 )
 """The group has moved on: what this worker holds of its partitions is no longer its own."""
 
-FINAL = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError._AUTHENTICATION,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.RECORD_LIST_TOO_LARGE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError.INVALID_CONFIG,
-        KafkaError._INVALID_ARG,
-    }
-)
+_RIGHTS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user needs the right {right} on the topic {topic!r}",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "this user needs the right READ on the consumer group {group!r}",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "this user needs the right WRITE on the transactional ids that begin with {group!r}"
+    ),
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user needs the right IDEMPOTENT_WRITE on the cluster",
+}
+
+_ADVICE = {
+    **_RIGHTS,
+    KafkaError.SASL_AUTHENTICATION_FAILED: "check the user's name, the password and sasl.mechanisms",
+    KafkaError._AUTHENTICATION: "check the security settings",
+    KafkaError.UNSUPPORTED_VERSION: "these brokers are too old for it",
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes of the topic {topic!r}",
+    KafkaError.RECORD_LIST_TOO_LARGE: "raise max.message.bytes of the topic {topic!r}",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic {topic!r}",
+    KafkaError._UNKNOWN_TOPIC: "create the topic {topic!r}",
+    KafkaError.INVALID_CONFIG: "correct the settings",
+    KafkaError._INVALID_ARG: "correct the settings",
+    KafkaError.INVALID_GROUP_ID: "choose another group_id than {group!r}",
+    KafkaError.INVALID_SESSION_TIMEOUT: (
+        "session.timeout.ms must lie between the brokers' group.min.session.timeout.ms and "
+        "group.max.session.timeout.ms (6000 and 1800000 unless set otherwise)"
+    ),
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL: (
+        "give all members of the group {group!r} the same group.protocol and partition.assignment.strategy"
+    ),
+    KafkaError.UNSUPPORTED_ASSIGNOR: "correct group.remote.assignor",
+}
+
+FINAL = frozenset(_ADVICE)
 """Waiting and trying again won't mend these."""
+
+
+class Refused(KafkaException):
+    """Kafka refuses something for good; the message says what, why, and what to do.
+
+    >>> print(refused(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "commit", group="g"))
+    Kafka refuses to commit (Broker: Group authorization failed): this user needs the right READ on the \
+consumer group 'g'
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(KafkaError(code, text))
+
+    def __str__(self) -> str:
+        return str(self.args[0].str())
+
+    def __reduce__(self) -> tuple[type, tuple[int, str]]:
+        return type(self), (self.args[0].code(), str(self))
 
 
 def passing(error: KafkaError) -> bool:
     """Whether trying again may help: brokers away, coordinators loading, time-outs."""
     return error.code() not in FINAL
+
+
+def refused(
+    error: KafkaError, doing: str, *, topic: str = "", group: str = "", right: str = "READ"
+) -> KafkaException:
+    """An error that passes as it is; one that doesn't as `Refused`, in words.
+
+    `topic` and `group` are those that it may be about, `right` the one that is needed on the topic.
+    """
+    if passing(error):
+        return KafkaException(error)
+    said = without_secrets(error.str())
+    advice = _ADVICE[error.code()].format(topic=topic, group=group, right=right)
+    return Refused(error.code(), f"Kafka refuses to {doing} ({said}): {advice}")

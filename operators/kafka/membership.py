@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ..lateness import PartitionTime
 from .clients import LIBRARY_LOG, member_config
-from .faults import LOST, passing
+from .faults import LOST, passing, refused
+from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -71,8 +72,10 @@ class Membership:
         revoked: Callable[[list[int]], None],
         lost: Callable[[list[int]], None],
     ) -> None:
+        self.group_id = group_id
         self._topic = topic
         self._fingerprint = fingerprint
+        self._rebalance = Rebalance(config)
         self._revoked, self._lost = revoked, lost
         self._delivering = self._in_callback = self._taken = False
         self.assigned: set[int] = set()
@@ -83,12 +86,12 @@ class Membership:
 
     def poll(self, seconds: float = 0.0) -> None:
         """Keep the membership alive and take part in rebalances."""
-        message = self._consumer.poll(seconds)
+        message = as_exception(lambda: self._consumer.poll(seconds))
         error = None if message is None else message.error()
         if error is None:
             return
-        if not passing(error):
-            raise KafkaException(error)
+        if error.fatal() or not passing(error):
+            raise self._refused(error, "let it take part")
         log.debug("membership: %s", error.str())
 
     def keep(self) -> None:
@@ -106,10 +109,13 @@ class Membership:
     def committed(self, partitions: Iterable[int], seconds: float) -> dict[int, Committed | None]:
         """What the group has committed, None where nothing. Raises `KafkaException`."""
         asked = [TopicPartition(self._topic, partition) for partition in partitions]
-        found = self._consumer.committed(asked, timeout=seconds)
+        try:
+            found = self._consumer.committed(asked, timeout=seconds)
+        except KafkaException as error:
+            raise self._refused(error.args[0], "tell positions") from None
         for place in found:
             if place.error is not None:
-                raise KafkaException(place.error)
+                raise self._refused(place.error, "tell positions")
         return {place.partition: self._place(place) for place in found}
 
     def _place(self, place: TopicPartition) -> Committed | None:
@@ -124,12 +130,12 @@ class Membership:
         except KafkaException as error:
             if error.args[0].code() in LOST:
                 raise MembershipLost(error.args[0].str()) from None
-            raise
+            raise self._refused(error.args[0], "commit positions") from None
         for place in found or ():
             if place.error is not None:
                 if place.error.code() in LOST:
                     raise MembershipLost(place.error.str())
-                raise KafkaException(place.error)
+                raise self._refused(place.error, "commit positions")
 
     def offsets(self, places: Mapping[int, Committed]) -> list[TopicPartition]:
         """Commits as the client library writes them."""
@@ -141,19 +147,27 @@ class Membership:
 
     def watermarks(self, partition: int, seconds: float) -> tuple[int, int]:
         """A partition's first offset and the one after its last readable message. Raises `KafkaException`."""
-        found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=seconds)
+        place = TopicPartition(self._topic, partition)
+        try:
+            found = self._consumer.get_watermark_offsets(place, timeout=seconds)
+        except KafkaException as error:
+            raise self._refused(error.args[0], "tell a partition's offsets") from None
         if found is None:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         return found
 
     def close(self) -> None:
         """Leave the group."""
-        self._consumer.close()
+        as_exception(self._consumer.close)
+
+    def _refused(self, error: KafkaError, doing: str) -> KafkaException:
+        doing += f" in the group {self.group_id!r} of the topic {self._topic!r}"
+        return refused(error, doing, topic=self._topic, group=self.group_id)
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        consumer.assign(partitions)
+        self._rebalance.take(consumer, partitions)
         consumer.pause(partitions)
-        self.assigned = {place.partition for place in partitions}
+        self.assigned |= {place.partition for place in partitions}
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if self._delivering:
@@ -165,10 +179,10 @@ class Membership:
         finally:
             self._in_callback = False
         self.assigned -= {place.partition for place in partitions}
-        consumer.unassign()
+        self._rebalance.let_go(consumer, partitions)
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._taken = True
         self.assigned -= {place.partition for place in partitions}
         self._lost([place.partition for place in partitions])
-        consumer.unassign()
+        self._rebalance.let_go(consumer, partitions)

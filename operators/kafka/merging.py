@@ -15,15 +15,16 @@ import zlib
 from collections.abc import Callable
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ..delta import DeltaError
 from ..merger import LogState, Merger
 from ..plan import Plan
 from .clients import LIBRARY_LOG, member_config
 from .delta_log import decode
-from .faults import LOST, passing
+from .faults import LOST, passing, refused
 from .patience import Patience, Stopped
+from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -56,6 +57,7 @@ class LogMerger:
         self.progressed = wall.monotonic()
         # Held while deltas are taken in: whoever has it sees each window either open or closed.
         self.lock = threading.RLock()
+        self._rebalance = Rebalance(plan.config)
         self._consumer = Consumer(member_config(plan.config, plan.merger_group), logger=LIBRARY_LOG)
         self._consumer.subscribe(
             [plan.table_topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -91,7 +93,7 @@ class LogMerger:
             log.warning("stopped before the merger's place was committed: %s", error)
         finally:
             self._last_known = self.states()
-            self._consumer.close()
+            as_exception(self._consumer.close)
 
     def states(self) -> list[LogState]:
         """What each partition of the log says of the whole run: all the same once all are read."""
@@ -114,8 +116,10 @@ class LogMerger:
 
     def _read(self) -> list[Message]:
         """What lies in the log, as soon as there is anything: `consume` alone would wait until it has all."""
-        first = self._consumer.poll(0.1)
-        return [] if first is None else [first, *self._consumer.consume(500, 0.0)]
+        first = as_exception(lambda: self._consumer.poll(0.1))
+        if first is None:
+            return []
+        return [first, *as_exception(lambda: self._consumer.consume(500, 0.0))]
 
     def _at_end(self) -> bool:
         """Whether all of the log was read."""
@@ -131,8 +135,8 @@ class LogMerger:
     def _take(self, message: Message) -> None:
         error = message.error()
         if error is not None:
-            if not passing(error):
-                raise KafkaException(error)
+            if error.fatal() or not passing(error):
+                raise self._refused(error, "let it follow")
             return
         partition, offset = message.partition(), message.offset()
         assert partition is not None and offset is not None
@@ -182,7 +186,7 @@ class LogMerger:
             # No loop here: the consumer must be polled to find its way back into the group.
             fault = error.args[0]
             if not passing(fault):
-                raise
+                raise self._refused(fault, "commit the place in") from None
             if not self._uncommitted and fault.code() not in LOST:
                 log.warning("the merger's place can't be committed now, later again: %s", fault.str())
             self._uncommitted = True
@@ -194,7 +198,7 @@ class LogMerger:
                 places = consumer.committed(partitions, timeout=_ANSWER_SECONDS)
                 break
             except KafkaException as error:
-                waiting.failed(error)
+                waiting.failed(self._refused(error.args[0], "tell the place in"))
         for place in places:
             merger = Merger(self._plan.stream, range(self._plan.partitions), self._plan.delivery)
             if place.offset >= 0 and place.metadata:
@@ -202,7 +206,7 @@ class LogMerger:
             elif place.offset < 0:
                 place.offset = 0
             self.mergers[place.partition] = merger
-        consumer.assign([TopicPartition(p.topic, p.partition, p.offset) for p in places])
+        self._rebalance.take(consumer, [TopicPartition(p.topic, p.partition, p.offset) for p in places])
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._commit()
@@ -213,7 +217,11 @@ class LogMerger:
         for place in partitions:
             self.mergers.pop(place.partition, None)
         self._committed = {}
-        consumer.unassign()
+        self._rebalance.let_go(consumer, partitions)
+
+    def _refused(self, error: KafkaError, doing: str) -> KafkaException:
+        topic, group = self._plan.table_topic, self._plan.merger_group
+        return refused(error, f"{doing} the table topic {topic!r}", topic=topic, group=group)
 
 
 def _packed(told: str) -> str:

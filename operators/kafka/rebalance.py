@@ -1,0 +1,51 @@
+"""Taking partitions up and letting them go as the group's protocol wants it.
+
+With the older protocols a rebalance names all of a member's partitions; with cooperative ones, and where the
+brokers assign (``group.protocol=consumer``, KIP-848), only those that come or go.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+T = TypeVar("T")
+
+
+class Rebalance:
+    """How members with these settings take part in rebalances."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        brokers_assign = str(config.get("group.protocol", "")).lower() == "consumer"
+        self.incremental = brokers_assign or "cooperative" in str(
+            config.get("partition.assignment.strategy", "")
+        )
+
+    def take(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Make newly assigned partitions the consumer's own."""
+        (consumer.incremental_assign if self.incremental else consumer.assign)(partitions)
+
+    def let_go(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Give up partitions that were revoked or lost."""
+        if self.incremental:
+            consumer.incremental_unassign(partitions)
+        else:
+            consumer.unassign()
+
+
+def as_exception(ask: Callable[[], T]) -> T:
+    """The result of a call to the client library, which out of a rebalance raises a plain `KafkaError`.
+
+    That is not an exception: no ``except`` but the bare one sees it. Here it becomes a `KafkaException`.
+    """
+    try:
+        return ask()
+    except BaseException:
+        raise
+    except:  # noqa: E722
+        raised: Any = sys.exc_info()[1]
+    # Not raised within the handler, where it would take what is no exception for its context.
+    raise KafkaException(raised)
