@@ -1,4 +1,4 @@
-"""A stream's steps over one batch of rows, each row's event time carried along.
+"""A stream's steps over one batch of rows, and the event times of the rows that are left.
 
 Rows on which an expression fails are found and set aside one by one, so that the rest of the batch goes on.
 """
@@ -6,7 +6,7 @@ Rows on which an expression fails are found and set aside one by one, so that th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -20,60 +20,40 @@ Refuse = Callable[[np.ndarray, str], None]
 
 T = TypeVar("T")
 
-_ROW = "__row"
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of a caller's frame. `times` are event times (int64 microseconds, UTC), `numbers` the rows'
-    places in that frame (None: all of it), `timestamps` their messages' (int64 milliseconds).
-    """
+    """Some rows of a caller's frame, and their places in it (`numbers`)."""
 
     frame: pl.DataFrame
-    times: np.ndarray
-    numbers: np.ndarray | None = None
-    timestamps: np.ndarray | None = None
+    numbers: np.ndarray
 
     def keep(self, kept: np.ndarray) -> Rows:
         """The rows of a mask."""
-        return Rows(
-            self.frame.filter(pl.Series(kept)),
-            self.times[kept],
-            np.flatnonzero(kept) if self.numbers is None else self.numbers[kept],
-            None if self.timestamps is None else self.timestamps[kept],
-        )
+        return Rows(self.frame.filter(pl.Series(kept)), self.numbers[kept])
 
     def slice(self, start: int, stop: int) -> Rows:
         """Some rows side by side."""
-        return Rows(
-            self.frame[start:stop],
-            self.times[start:stop],
-            np.arange(start, stop) if self.numbers is None else self.numbers[start:stop],
-            None if self.timestamps is None else self.timestamps[start:stop],
-        )
-
-    def without(self, dropped: np.ndarray | None, refuse: Refuse, reason: str) -> Rows:
-        """The rows outside a mask; those in it are refused."""
-        if dropped is None:
-            return self
-        gone = np.flatnonzero(dropped)
-        refuse(gone if self.numbers is None else self.numbers[gone], reason)
-        return self.keep(~dropped)
+        return Rows(self.frame[start:stop], self.numbers[start:stop])
 
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """Rows after all steps: the columns that are needed and each row's event time.
+    """Rows after all steps: the columns that are needed, and which rows of the caller's frame they come from.
 
-    `counted` messages are among them, `filtered` left no row; `message_times` are the counted messages' event
-    times, once each however many rows they became.
+    `numbers` are those, in order; a row that an explode made several of is there as often. `filtered` rows of
+    the caller's left none.
     """
 
     frame: pl.DataFrame
-    times: np.ndarray
-    counted: int
+    numbers: np.ndarray
     filtered: int
-    message_times: np.ndarray
+
+    def keep(self, kept: np.ndarray) -> Stepped:
+        """The rows of a mask."""
+        # A frame without columns, where rows are only counted, has no rows either.
+        frame = self.frame.filter(pl.Series(kept)) if self.frame.width else self.frame
+        return Stepped(frame, self.numbers[kept], self.filtered)
 
 
 class RowSteps:
@@ -85,54 +65,72 @@ class RowSteps:
         wanted = [*stream.keys, *(column for a in asked for column in a.columns)]
         self._wanted = list(dict.fromkeys(wanted))
         self._expected = list(stream.source.schema)
-        self._explodes = any(step.verb == "explode" for step in stream.steps)
+        self._of_time = [] if stream.time is None else stream.time.meta.root_names()
 
-    def read(self, frame: pl.DataFrame, timestamps: np.ndarray | None, refuse: Refuse) -> Rows:
-        """The rows of a decoded frame that have an event time; the others are refused.
+    def apply(self, frame: pl.DataFrame, refuse: Refuse) -> Stepped:
+        """The rows of a decoded frame after all steps, in order; those on which a step fails are refused.
 
         Raises `ValueError` for a frame without the columns of the stream's source.
         """
         missing = [name for name in self._expected if name not in frame.columns]
         if missing:
             raise ValueError(f"the rows have no column {', '.join(missing)}, only {', '.join(frame.columns)}")
-        if self._stream.time is None:
-            if timestamps is None:
-                raise ValueError("this stream's event time is the messages' timestamp, but none were given")
-            return Rows(frame, timestamps * np.int64(1000), None, timestamps)
-        rows = Rows(frame, np.empty(frame.height, np.int64), None, timestamps)
-        rows, times = _attempt(rows, self._event_times, refuse)
-        unknown = times.is_null().to_numpy() if times.null_count() else None
-        whole = times.to_physical().fill_null(0).to_numpy()
-        rows = replace(rows, times=np.ascontiguousarray(whole, np.int64))
-        return rows.without(unknown, refuse, "no event time")
-
-    def apply(self, rows: Rows, refuse: Refuse) -> Stepped:
-        """The rows after all steps, in order."""
+        numbers = np.arange(frame.height)
         if not self._stream.steps:
-            return Stepped(rows.frame[self._wanted], rows.times, len(rows.times), 0, rows.times)
-        rows, found = _attempt(rows, self._transformed, refuse)
-        read = len(rows.times)
+            return Stepped(frame.select(self._wanted), numbers, 0)
+        rows, found = _attempt(Rows(frame, numbers), self._transformed, refuse)
         if not self._stream.drops_rows:
-            return Stepped(found, rows.times, read, 0, rows.times)
-        times = found[TIME].to_numpy()
-        firsts = times
-        if self._explodes and len(times):
-            numbers = found[_ROW].to_numpy()
-            firsts = times[np.concatenate([[True], numbers[1:] != numbers[:-1]])]
-        return Stepped(found[self._wanted], times, len(firsts), read - len(firsts), firsts)
+            return Stepped(found, rows.numbers, 0)
+        left = found[TIME].to_numpy()
+        return Stepped(found.select(self._wanted), left, len(rows.numbers) - len(once(left)))
 
-    def _event_times(self, rows: Rows) -> pl.Series:
+    def event_times(
+        self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, left: Stepped, refuse: Refuse
+    ) -> tuple[Stepped, np.ndarray]:
+        """Of the rows that are left after all steps, those that have an event time, and that of each.
+
+        Times are int64 microseconds in UTC. The others are refused: a row that was filtered out needs no
+        event time, so this comes after the steps, though the time is found in the row as it was decoded.
+        """
+        if self._stream.time is None:
+            if timestamps_ms is None:
+                raise ValueError("this stream's event time is the messages' timestamp, but none were given")
+            return left, timestamps_ms[left.numbers] * np.int64(1000)
+        kept = once(left.numbers)
+        columns = frame.select(self._of_time) if self._of_time else frame
+        rows = Rows(columns if len(kept) == frame.height else columns[kept], kept)
+        rows, times = _attempt(rows, self._times, refuse)
+        if times.null_count():
+            known = times.is_not_null().to_numpy()
+            refuse(rows.numbers[~known], "no event time")
+            rows, times = rows.keep(known), times.filter(pl.Series(known))
+        found = np.ascontiguousarray(times.to_physical().to_numpy(), np.int64)
+        if len(rows.numbers) < len(kept):
+            left = left.keep(np.isin(left.numbers, rows.numbers))
+        if len(rows.numbers) < len(left.numbers):
+            found = found[np.searchsorted(rows.numbers, left.numbers)]
+        return left, found
+
+    def _times(self, rows: Rows) -> pl.Series:
         return rows.frame.select(self._stream.time).to_series()
 
     def _transformed(self, rows: Rows) -> pl.DataFrame:
-        frame, carried = rows.frame, []
+        frame, carried = rows.frame.lazy(), tuple[str, ...]()
         if self._stream.drops_rows:
-            carried.append(pl.Series(TIME, rows.times))
-        if self._explodes:
-            carried.append(pl.Series(_ROW, np.arange(len(rows.times))))
-        names = tuple(column.name for column in carried)
-        lazy = frame.with_columns(carried).lazy() if carried else frame.lazy()
-        return self._stream.transform(lazy, names).select(*self._wanted, *names).collect()
+            # The one name that a stream keeps for itself.
+            carried = (TIME,)
+            frame = frame.with_columns(pl.Series(TIME, rows.numbers))
+        return self._stream.transform(frame, carried).select(*self._wanted, *carried).collect()
+
+
+def once(numbers: np.ndarray) -> np.ndarray:
+    """Numbers in order, each once."""
+    if not len(numbers):
+        return numbers
+    first = np.empty(len(numbers), bool)
+    first[0] = True
+    np.not_equal(numbers[1:], numbers[:-1], out=first[1:])
+    return numbers if first.all() else numbers[first]
 
 
 def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows, T]:
@@ -140,10 +138,10 @@ def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows
     try:
         return rows, run(rows)
     except pl.exceptions.PolarsError as error:
-        failed = np.zeros(len(rows.times), bool)
+        failed = np.zeros(len(rows.numbers), bool)
         for number, reason in _failures(rows, run, 0, error):
             failed[number] = True
-            refuse(np.array([number]) if rows.numbers is None else rows.numbers[number : number + 1], reason)
+            refuse(rows.numbers[number : number + 1], reason)
         rows = rows.keep(~failed)
         return rows, run(rows)
 
@@ -152,7 +150,7 @@ def _failures(
     rows: Rows, run: Callable[[Rows], object], start: int, error: Exception
 ) -> Iterator[tuple[int, str]]:
     """The places and errors of the rows on which `run` fails, by halving: expressions look at single rows."""
-    n = len(rows.times)
+    n = len(rows.numbers)
     if n == 1:
         yield start, str(error).split("\n")[0]
         return

@@ -17,12 +17,13 @@ from .accounting import Account
 from .grouping import GroupIndex
 from .inputs import usable
 from .lateness import PartitionTime, broken_clocks
-from .row_steps import Refuse, RowSteps
+from .row_steps import Refuse, RowSteps, once
 from .stream import Stream
 from .table import assemble, schema_of
 
 _OLDEST = pl.CompatLevel.oldest()
 _GOLDEN = 0x9E3779B97F4A7C15
+_BROKEN = "the event time is out of range or ahead of the message's own time"
 
 
 class Sketcher:
@@ -63,34 +64,33 @@ class Sketcher:
 
         `time` is the partition's and moves on; `timestamps_ms` are the messages' own timestamps, by which
         broken clocks are told. Rows that can't be counted are dead letters: `refuse` is told which and why.
-        A row that is both filtered and late is filtered. Raises `ValueError` for a frame without the
-        source's columns.
+        Filtered rows are that and nothing else: they need no event time and move none.
+
+        Raises `ValueError` for a frame without the source's columns.
         """
         if not frame.height:
             return Account()
         refuse = refuse or _say_nothing
         stream = self.stream
-        rows = self._steps.read(frame, timestamps_ms, refuse)
-        now_us = int(self._clock() * 1e6)
-        broken = broken_clocks(rows.times, rows.timestamps, stream.max_ahead_us, now_us)
-        rows = rows.without(
-            broken, refuse, "the event time is out of range or ahead of the message's own time"
-        )
-        late = time.late(rows.times, self._window, stream.delay_us)
-        too_late = dropped = 0
+        left = self._steps.apply(frame, refuse)
+        filtered = left.filtered
+        left, times = self._steps.event_times(frame, timestamps_ms, left, refuse)
+        stamps = None if timestamps_ms is None else timestamps_ms[left.numbers]
+        broken = broken_clocks(times, stamps, stream.max_ahead_us, int(self._clock() * 1e6))
+        if broken is not None:
+            refuse(once(left.numbers[broken]), _BROKEN)
+            left, times = left.keep(~broken), times[~broken]
+        late = time.late(times, self._window, stream.delay_us)
+        too_late = 0
         if late is not None:
-            behind = rows.keep(late)
-            rows = rows.keep(~late)
-            missed = self._steps.apply(behind, refuse)
-            too_late, dropped = missed.counted, missed.filtered
-        found = self._steps.apply(rows, refuse)
-        if found.counted:
-            self._sketch(found.frame, found.times)
-            self._count_messages(found.message_times)
-        counted, filtered = found.counted, found.filtered + dropped
-        return Account(
-            frame.height, counted, filtered, too_late, frame.height - counted - filtered - too_late
-        )
+            too_late = len(once(left.numbers[late]))
+            left, times = left.keep(~late), times[~late]
+        counted = 0
+        if len(times):
+            self._sketch(left.frame, times)
+            counted = self._count_messages(left.numbers, times)
+        dead = frame.height - counted - filtered - too_late
+        return Account(frame.height, counted, filtered, too_late, dead)
 
     def take(self) -> pa.Table:
         """The table of sketches of what was added since the last time; starts empty again."""
@@ -132,14 +132,19 @@ class Sketcher:
                 given["time"] = times
             groups.update(numbers, column, **given)
 
-    def _count_messages(self, times: np.ndarray) -> None:
+    def _count_messages(self, numbers: np.ndarray, times: np.ndarray) -> int:
+        """Count messages by pane, each once however many rows it became."""
+        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        if len(firsts) < len(times):
+            times = times[firsts]
         first = self._window.pane_start(int(times.min()))
         if first == self._window.pane_start(int(times.max())):
             self._messages[first] = self._messages.get(first, 0) + len(times)
-            return
+            return len(times)
         panes, counts = np.unique(self._window.pane_starts(times), return_counts=True)
         for pane, count in zip(panes.tolist(), counts.tolist()):
             self._messages[pane] = self._messages.get(pane, 0) + count
+        return len(times)
 
     def _number(self, columns: dict[str, pa.Array], times: np.ndarray) -> np.ndarray:
         if not self.stream.keys:

@@ -68,15 +68,15 @@ class Exact:
 
     def _take(self, partition: int, value: bytes | None, timestamp_ms: int) -> str:
         post = _parse(value)
-        at = _time(post)
-        if post is None or at is None:
+        if post is None:
             return "dead_lettered"
-        if timestamp_ms and self._is_broken(at, timestamp_ms):
+        if post.get("kind") != "post":
+            return "filtered"
+        at = _time(post)
+        if at is None or (timestamp_ms and self._is_broken(at, timestamp_ms)):
             return "dead_lettered"
         latest = self._latest.get(partition)
         self._latest[partition] = at if latest is None else max(latest, at)
-        if post.get("kind") != "post":
-            return "filtered"
         start = at - (at - _EPOCH) % self.length
         if latest is not None and start + self.length <= latest - self._delay:
             return "late"
