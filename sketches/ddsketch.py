@@ -29,9 +29,10 @@ class DDSketch(Sketch):
     Positive, negative and infinite values and zeros are kept apart; NaN and nulls are skipped. Memory is one
     count for each bucket between the smallest and largest magnitude: 115 buckets a factor of ten at 1 %.
 
-    Of whole numbers (`kind` "long") quantiles are whole numbers too: the nearest in their bucket. Magnitudes
-    below (1 − a) / 2a for an accuracy of a, 49.5 at 1 %, come out exact; rounding adds at most one half to
-    the error of larger ones.
+    Of whole numbers (`kind` "long") quantiles are doubles that are whole wherever a whole number keeps the
+    promise, and magnitudes below (1 − a) / 2a for an accuracy of a, 49.5 at 1 %, come out exact. Where a
+    bucket holds two whole numbers and neither is close enough to the other (58 and 59), the quantile lies
+    between them: 58.5. Bounds are whole numbers.
 
     The bytes are the published protobuf of DataDog's DDSketch with its logarithmic mapping; they don't say
     the kind. Raises `SketchError` for an accuracy outside 0.0001 … 0.5 or an unknown kind, `TypeError` for
@@ -46,7 +47,7 @@ class DDSketch(Sketch):
     >>> lower <= 50_000 <= upper
     True
     >>> DDSketch(kind="long").update([23, 31, 47]).quantiles([0, 0.5, 1])
-    [23, 31, 47]
+    [23.0, 31.0, 47.0]
     """
 
     family: ClassVar[str] = "DDSketch"
@@ -91,7 +92,7 @@ class DDSketch(Sketch):
         return sketch
 
     def quantile(self, q: float) -> float:
-        """The value at rank ⌊q (n − 1)⌋, of longs an int. Raises `SketchError` if empty or q ∉ [0, 1]."""
+        """The value at rank ⌊q (n − 1)⌋. Raises `SketchError` if empty or q ∉ [0, 1]."""
         return self.quantiles([q])[0]
 
     def quantiles(self, qs: Any) -> list[float]:

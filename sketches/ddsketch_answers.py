@@ -10,12 +10,12 @@ from .ddsketch_store import Store
 from .jit import kernel
 
 _ROUNDING = 1e-12
-_LONGS = -(2.0**63), 2.0**63 - 1024
-"""The least and the largest double that are int64."""
+_LONGS = -(2.0**63), 2.0**63
+"""Between these lies all of int64."""
 
 
 class Found(NamedTuple):
-    """Quantiles and their bounds: float64, or int64 of whole numbers."""
+    """Quantiles and their bounds, float64."""
 
     value: np.ndarray
     lower: np.ndarray
@@ -80,7 +80,8 @@ def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Found:
     """The values of each sketch (rows) at shares of its values (columns); those of empty ones mean nothing.
 
     A value's rank is ⌊q (n − 1)⌋; the bounds hold for the next rank too, so for a quantile by any of the
-    usual definitions. With `whole` the whole numbers that lie nearest in their buckets.
+    usual definitions. With `whole` all values are whole numbers: so are the bounds, and each quantile for
+    which a whole number is as close to all of its bucket as the accuracy says.
     """
     order = np.argsort(shares, kind="stable")
     seen, ascending = seen_by(store), np.ascontiguousarray(shares[order], np.float64)
@@ -90,8 +91,9 @@ def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Found:
         locate(store.state, seen, ascending, upwards, signs, keys)
         back = np.argsort(order)
         buckets.append(_buckets(store, signs[:, back], keys[:, back]))
-    found = Found(buckets[0].value, buckets[0].lower, buckets[1].upper)
-    return _whole(*found) if whole else found
+    if whole:
+        buckets = [_whole(bucket, store.relative_accuracy) for bucket in buckets]
+    return Found(buckets[0].value, buckets[0].lower, buckets[1].upper)
 
 
 def _buckets(store: Store, signs: np.ndarray, keys: np.ndarray) -> Found:
@@ -107,10 +109,23 @@ def _buckets(store: Store, signs: np.ndarray, keys: np.ndarray) -> Found:
     return Found(value, lower, upper)
 
 
-def _whole(value: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Found:
-    # An edge that is itself a whole number may have come out a rounding error below or above it.
-    least = np.ceil(lower - np.abs(lower) * _ROUNDING)
-    most = np.floor(upper + np.abs(upper) * _ROUNDING)
-    nearest = np.clip(np.rint(value), np.minimum(least, most), np.maximum(least, most))
-    told = (nearest, np.minimum(least, nearest), np.maximum(most, nearest))
-    return Found(*(np.clip(edge, *_LONGS).astype(np.int64) for edge in told))
+def _whole(found: Found, accuracy: float) -> Found:
+    """The whole numbers at a bucket's ends for its edges, and one of them as value where it is close to all.
+
+    A bucket that holds 58 and 59 has none that is within 1 % of both: there the value stays between them.
+    """
+    value, lower, upper = found
+    with np.errstate(invalid="ignore"):
+        # An edge that is itself a whole number may have come out a rounding error below or above it.
+        least = np.ceil(lower - np.abs(lower) * _ROUNDING)
+        most = np.floor(upper + np.abs(upper) * _ROUNDING)
+    near, far = np.where(value < 0, -most, least), np.where(value < 0, -least, most)
+    first, last = np.ceil(far * (1 - accuracy)), np.floor(near * (1 + accuracy))
+    whole = np.copysign(np.clip(np.rint(np.abs(value)), first, last), value) + 0.0
+    known = least <= most
+    told = (
+        np.where(known & (first <= last), whole, value),
+        np.where(known, least, lower),
+        np.where(known, most, upper),
+    )
+    return Found(*(np.clip(part, *_LONGS) for part in told))
