@@ -147,8 +147,9 @@ def distinct_set(column: str, lg_k: int = 12) -> Aggregate:
 def quantiles(column: str, relative_accuracy: float = 0.01) -> Aggregate:
     """How values are spread: DDSketch; every quantile, tails included, is always within 1 % of its value.
 
-    Of a million normal, lognormal or Pareto values that takes at most 14 kB. Of a column of whole
-    numbers those below 50 are exact, and larger ones rounded where that keeps within the 1 %. Points in time are refused: theirs are `kll_quantiles`.
+    Of a million normal, lognormal or Pareto values that takes at most 14 kB. Of a column of whole numbers
+    those below 50 are exact, and larger ones rounded where that keeps within the 1 %. Points in time are
+    refused: theirs are `kll_quantiles`.
     """
     return aggregate("quantiles", column, relative_accuracy=relative_accuracy)
 

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..sketches.protocol import Groups, SketchError
-from .durations import Duration, microseconds, written
+from .durations import Duration, microseconds
 from .grouping import GroupIndex
-from .table import END, START, aggregates_of, assemble, keys_of, table_schema
+from .table import aggregates_of, assemble, keys_of, table_schema
+from .table_windows import TableWindows, edges, windows_in, within
 
 
 class Accumulator:
@@ -21,7 +22,7 @@ class Accumulator:
 
     >>> from .table import table_schema
     >>> from .aggregates import count
-    >>> posts = table_schema({}, {"posts": count()})
+    >>> posts = table_schema({}, {"posts": count()}, None)
     >>> Accumulator(posts).table().num_rows
     0
     """
@@ -39,7 +40,7 @@ class Accumulator:
 
     def fold(self, table: pa.Table) -> None:
         """Merge a table's rows in. Raises `SketchError` for bytes that are no sketches."""
-        starts, ends = (_micros(table, name) for name in (START, END))
+        starts, ends = edges(table)
         self.fold_as(table, starts, ends - starts)
 
     def fold_as(self, table: pa.Table, starts: np.ndarray, lengths: np.ndarray) -> None:
@@ -71,17 +72,53 @@ def merge(
     """One table with the rows of the same window and keys merged.
 
     `by` names the keys to keep (all of them if None, none if empty); `every` makes windows of that length,
-    of which the tables' own must be parts. Raises `SketchError` for tables of different definitions and for
-    windows that don't fit. Merging adds nothing to a sketch's error.
+    of which the tables' own must be parts. Windows that overlap hold rows twice: of those, `every` takes the
+    ones that lie end to end, so a new window is as complete as they are. Raises `SketchError` for tables of
+    different definitions, for windows that don't fit, and for those that overlap in a table that doesn't say
+    how. Merging adds nothing to a sketch's error.
     """
     found = [tables] if isinstance(tables, pa.Table) else list(tables)
     if not found:
         raise ValueError("merge: no tables were given, so their columns aren't known")
-    return _merged(_one(found), by, every)
+    found = _alike(found)
+    own = keys_of(found[0].schema)
+    unknown = [key for key in by or () if key not in own]
+    if unknown:
+        raise ValueError(f"merge: {', '.join(unknown)} is no key of this table; its keys are {own}")
+    keys = own if by is None else list(by)
+    if every is None:
+        table = pa.concat_tables(found)
+        kinds = {windows_in(part) for part in found if part.num_rows} or {windows_in(found[0])}
+        windows = kinds.pop() if len(kinds) == 1 else None
+        starts, ends = edges(table)
+        lengths = ends - starts
+    else:
+        size = microseconds(every)
+        if size < 1:
+            raise ValueError(f"merge: a window must be longer than {every!r}")
+        table, windows = _fitting(found, own, size), TableWindows.of(size)
+        starts, _ = edges(table)
+        starts, lengths = starts - starts % np.int64(size), np.full(len(starts), size, np.int64)
+    types = {key: table.schema.field(key).type for key in keys}
+    merged = Accumulator(table_schema(types, aggregates_of(table.schema), windows))
+    merged.fold_as(table, starts, lengths)
+    return merged.table()
 
 
-def _one(tables: list[pa.Table]) -> pa.Table:
-    """All rows in one table, their definitions checked against the first's."""
+def _fitting(tables: list[pa.Table], keys: Sequence[str], size_us: int) -> pa.Table:
+    """The rows that make up windows of that size, each row of the stream in one of them."""
+    # Tables that don't say what windows they have may be parts of one: they are looked at together.
+    known = [table for table in tables if windows_in(table) is not None]
+    if len(known) < len(tables):
+        known.append(pa.concat_tables(table for table in tables if windows_in(table) is None))
+    masks = [within(table, keys, size_us) for table in known]
+    return pa.concat_tables(
+        table if mask is None else table.filter(pa.array(mask)) for table, mask in zip(known, masks)
+    )
+
+
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """The tables, of one schema. Raises `SketchError` where their definitions differ."""
     first = tables[0].schema
     keys, aggregates = keys_of(first), aggregates_of(first)
     columns = []
@@ -90,39 +127,10 @@ def _one(tables: list[pa.Table]) -> pa.Table:
             raise SketchError(
                 f"tables of different definitions can't be merged: {_told(first)} and {_told(table.schema)}"
             )
-        columns.append(table.cast(_loose(first)) if table.schema != first else table)
-    return pa.concat_tables(columns)
-
-
-def _merged(table: pa.Table, by: Sequence[str] | None, every: Duration | None) -> pa.Table:
-    own = keys_of(table.schema)
-    unknown = [key for key in by or () if key not in own]
-    if unknown:
-        raise ValueError(f"merge: {', '.join(unknown)} is no key of this table; its keys are {own}")
-    keys = own if by is None else list(by)
-    types = {key: table.schema.field(key).type for key in keys}
-    merged = Accumulator(table_schema(types, aggregates_of(table.schema)))
-    merged.fold_as(table, *_windows(table, every))
-    return merged.table()
-
-
-def _windows(table: pa.Table, every: Duration | None) -> tuple[np.ndarray, np.ndarray]:
-    """The start and length of the window that each row goes to, in microseconds."""
-    starts, ends = _micros(table, START), _micros(table, END)
-    if every is None:
-        return starts, ends - starts
-    size = microseconds(every)
-    wider = starts - starts % np.int64(max(size, 1))
-    if size < 1 or (len(ends) and bool((ends > wider + size).any())):
-        longest = int((ends - starts).max()) if len(ends) else 0
-        raise SketchError(
-            f"merge: windows of {written(longest)} don't fit into windows of {every}; choose a multiple"
-        )
-    return wider, np.full(len(starts), size, np.int64)
-
-
-def _micros(table: pa.Table, name: str) -> np.ndarray:
-    return _whole(table, name).view(pa.int64()).to_numpy()
+        if table.schema != first:
+            table = table.cast(_loose(first)).replace_schema_metadata(table.schema.metadata)
+        columns.append(table)
+    return columns
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:

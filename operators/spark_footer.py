@@ -8,13 +8,17 @@ Arrow keeps its schema there and doesn't look at Spark's. Files written here car
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from .aggregates import METADATA, arrow_type
+from .table_windows import TableWindows, windows_told
 
 FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
+WINDOWS = "streamgauge.windows"
+"""In the metadata of a Spark column of sketches the windows of its table, which Arrow has in the schema's."""
 KEY_TYPE = "streamgauge.key"
 """In a Spark column's metadata the Arrow type of a key, where Spark keeps it as a wider one."""
 
@@ -46,16 +50,25 @@ def to_footer(schema: pa.Schema) -> str | None:
     '{"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": true, "metadata": {}}]}'
     """
     try:
-        return json.dumps(_struct(list(schema)))
+        return json.dumps(_struct(list(schema), windows_told(schema)))
     except KeyError:
         return None
 
 
-def _struct(fields: list[pa.Field]) -> dict[str, Any]:
+def notes_of(field: pa.Field, windows: TableWindows | None) -> dict[str, str]:
+    """The metadata of a Spark column: an aggregate's definition and windows, the type of a widened key."""
+    if field.metadata and METADATA in field.metadata:
+        told = {_DEFINITION: field.metadata[METADATA].decode()}
+        return told if windows is None else {**told, WINDOWS: json.dumps(windows.definition())}
+    return {KEY_TYPE: str(field.type)} if field.type in _WIDENED else {}
+
+
+def _struct(fields: list[pa.Field], windows: TableWindows | None = None) -> dict[str, Any]:
     return {
         "type": "struct",
         "fields": [
-            {"name": f.name, "type": _type(f.type), "nullable": True, "metadata": _told(f)} for f in fields
+            {"name": f.name, "type": _type(f.type), "nullable": True, "metadata": notes_of(f, windows)}
+            for f in fields
         ],
     }
 
@@ -68,20 +81,23 @@ def _type(kind: pa.DataType) -> Any:
     return _NAMES[kind]
 
 
-def _told(field: pa.Field) -> dict[str, str]:
-    if field.metadata and METADATA in field.metadata:
-        return {_DEFINITION: field.metadata[METADATA].decode()}
-    return {KEY_TYPE: str(field.type)} if field.type in _WIDENED else {}
+def windows_of(notes: Iterable[Mapping[str, str]]) -> TableWindows | None:
+    """The windows that the columns' metadata names, None where it names none, or several."""
+    told = {note[WINDOWS] for note in notes if WINDOWS in note}
+    return TableWindows.from_definition(json.loads(told.pop())) if len(told) == 1 else None
 
 
-def told_of(metadata: dict[bytes, bytes] | None) -> tuple[dict[str, str], dict[str, pa.DataType]]:
-    """What a footer of Spark's says: aggregates' definitions, and the types of keys that Spark widened.
+def told_of(
+    metadata: dict[bytes, bytes] | None,
+) -> tuple[dict[str, str], dict[str, pa.DataType], TableWindows | None]:
+    """What a footer of Spark's says: aggregates' definitions, types of keys that Spark widened, the windows.
 
-    Both are empty where there is no such footer.
+    The first two are empty, and the windows None, where it says nothing of them.
     """
     fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
     notes = {field["name"]: field["metadata"] for field in fields}
     return (
         {name: note[_DEFINITION] for name, note in notes.items() if _DEFINITION in note},
         {name: arrow_type(note[KEY_TYPE]) for name, note in notes.items() if KEY_TYPE in note},
+        windows_of(notes.values()),
     )

@@ -1,8 +1,9 @@
 """The table of sketches: one row for each window and group, one column an aggregate.
 
 Columns: `window_start` and `window_end` (timestamp[us, UTC]), the keys, the aggregates. Each aggregate's
-field carries its definition as JSON in its metadata, so that a reader needs nothing else to merge and query
-it. It lives in memory, as Parquet and as an Arrow IPC stream; where it was made doesn't show.
+field carries its definition as JSON in its metadata, and the schema the keys and the kind of windows, so that
+a reader needs nothing else to merge and query it. It lives in memory, as Parquet and as an Arrow IPC stream;
+where it was made doesn't show.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ..sketches.protocol import Groups, SketchError
 from .aggregates import METADATA, Aggregate
 from .spark_footer import FOOTER, to_footer, told_of
 from .stream import Stream
+from .table_windows import END, START, TableWindows
 
 TIME_TYPE = pa.timestamp("us", "UTC")
-START, END = "window_start", "window_end"
 
 
 def schema_of(stream: Stream) -> pa.Schema:
@@ -33,21 +34,29 @@ def schema_of(stream: Stream) -> pa.Schema:
     >>> schema_of(rows.tumbling("1m").agg(posts=count(), users=distinct("user"))).names
     ['window_start', 'window_end', 'posts', 'users']
     """
-    stream.complete()
+    window = stream.complete().window
+    assert window is not None
     types = stream.arrow_types()
     keys = {key: key_type(types[key]) for key in stream.keys}
-    return table_schema(keys, stream.aggregates)
+    return table_schema(keys, stream.aggregates, TableWindows.of(window.size_us))
 
 
-def table_schema(keys: Mapping[str, pa.DataType], aggregates: Mapping[str, Aggregate]) -> pa.Schema:
-    """The schema of a table with these keys and typed aggregates."""
+def table_schema(
+    keys: Mapping[str, pa.DataType],
+    aggregates: Mapping[str, Aggregate],
+    windows: TableWindows | None,
+) -> pa.Schema:
+    """The schema of a table with these keys, typed aggregates and windows (None if they aren't known)."""
     fields = [pa.field(START, TIME_TYPE, nullable=False), pa.field(END, TIME_TYPE, nullable=False)]
     fields += [pa.field(key, kind) for key, kind in keys.items()]
     fields += [
         pa.field(name, asked.groups().to_arrow().type, metadata={METADATA: asked.to_json()})
         for name, asked in aggregates.items()
     ]
-    return pa.schema(fields, metadata={METADATA: json.dumps({"keys": list(keys)})})
+    about: dict[str, Any] = {"keys": list(keys)}
+    if windows is not None:
+        about["windows"] = windows.definition()
+    return pa.schema(fields, metadata={METADATA: json.dumps(about)})
 
 
 def key_type(kind: pa.DataType) -> pa.DataType:
@@ -131,7 +140,7 @@ def read_parquet(path: str | Path) -> pa.Table:
 
 
 def _as_spark_wrote(table: pa.Table) -> pa.Table:
-    definitions, widened = told_of(table.schema.metadata)
+    definitions, widened, windows = told_of(table.schema.metadata)
     if not definitions:
         return table
     keys = {
@@ -139,7 +148,8 @@ def _as_spark_wrote(table: pa.Table) -> pa.Table:
         for field in table.schema
         if field.name not in (START, END, *definitions)
     }
-    schema = table_schema(keys, {name: Aggregate.from_json(told) for name, told in definitions.items()})
+    aggregates = {name: Aggregate.from_json(told) for name, told in definitions.items()}
+    schema = table_schema(keys, aggregates, windows)
     loose = [pa.field(field.name, field.type) for field in schema]
     return table.select(schema.names).cast(pa.schema(loose)).cast(schema)
 

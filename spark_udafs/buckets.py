@@ -26,9 +26,10 @@ from ..operators.grouping import hash_keys
 from ..operators.lateness import YEAR_10000
 from ..operators.merge import Accumulator
 from ..operators.table import END, START, TIME_TYPE, from_ipc, to_ipc
+from ..operators.table_windows import ALL_TIME
 from ..sketches.protocol import SketchError
 from .forms import quoted, spark_type
-from .partials import ALL_TIME, Partials
+from .partials import Partials
 
 BUCKETS = 16
 """The buckets of each window. A checkpoint's state is found by their numbers, so this never changes."""

@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ..operators.table import END, START
+from ..operators.table_windows import ALL_TIME
 from .forms import SampleForm, forms_of, quoted, spark_type
-from .partials import ALL_TIME, Partials
+from .partials import Partials
 
 
 class NativePartials(Partials):

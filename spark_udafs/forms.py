@@ -18,7 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
-from ..operators.aggregates import METADATA, Aggregate
+from ..operators.aggregates import Aggregate
 from ..operators.spark_footer import KEY_TYPE
 from ..operators.table import aggregates_of
 from ..sampling.items import kept_type
@@ -229,11 +229,6 @@ def quoted(name: str) -> str:
     '`a``b`'
     """
     return "`" + name.replace("`", "``") + "`"
-
-
-def definition(asked: Aggregate) -> dict[str, str]:
-    """The metadata of a Spark column that holds an aggregate, as Arrow fields have it."""
-    return {METADATA.decode(): asked.to_json()}
 
 
 def key_column(field: pa.Field) -> Column:

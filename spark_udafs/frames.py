@@ -28,7 +28,8 @@ from ..operators.durations import microseconds
 from ..operators.lateness import PartitionTime
 from ..operators.sketching import Sketcher
 from ..operators.stream import Stream
-from ..operators.table import START, schema_of
+from ..operators.table import START, schema_of, table_schema
+from ..operators.table_windows import TableWindows
 from .forms import quoted
 from .merge_plan import merge_timed, merge_whole, partials_of
 from .partials import Partials
@@ -104,9 +105,10 @@ class Sketching:
     def agg(self, **aggregates: Aggregate) -> DataFrame:
         """The table of sketches: window_start, window_end, the keys, and a column an aggregate.
 
-        Without a window all rows are in one, from the year 1 to 9999-12-31. Raises `ValueError` for columns
-        that aren't there, for a streaming DataFrame without windows or watermark, and for one whose state
-        must be in RocksDB and isn't (`buckets`); `TypeError` for columns that an aggregate can't take.
+        Without a window all rows are in one, from 1678-01-01 to 2262-01-01, which stands for all time.
+        Raises `ValueError` for columns that aren't there, for a streaming DataFrame without windows or
+        watermark, and for one whose state must be in RocksDB and isn't (`buckets`); `TypeError` for columns
+        that an aggregate can't take.
         """
         self._check(aggregates)
         columns = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]
@@ -114,7 +116,7 @@ class Sketching:
         schema = to_arrow_schema(rows.schema, timezone="UTC")
         panes = self._panes(schema)
         asked = panes.agg(**aggregates)
-        plan = partials_of(schema_of(asked), asked.arrow_types())
+        plan = partials_of(self._schema(asked), asked.arrow_types())
         work = _sketching(panes.agg(**aggregates, **{_LATEST: ask.max(_EVENT)}), plan, schema)
         partials = rows.mapInArrow(work, from_arrow_schema(plan.schema))
         if self.windows is None:
@@ -146,6 +148,18 @@ class Sketching:
                 "a streaming DataFrame needs to know when its windows are complete: "
                 f'sketch(df).withWatermark("{self.windows.column}", "10 seconds")'
             )
+
+    def _schema(self, panes: Stream) -> pa.Schema:
+        """The schema of the table of sketches, whose windows are made of those panes."""
+        kept, windows = schema_of(panes), self.windows
+        keys = {key: kept.field(key).type for key in panes.keys}
+        return table_schema(
+            keys,
+            panes.aggregates,
+            TableWindows.all_time()
+            if windows is None
+            else TableWindows.of(windows.size_us, windows.slide_us, windows.offset_us),
+        )
 
     def _panes(self, schema: pa.Schema) -> Stream:
         """Frames of those columns, by key and pane; no row of them is ever late."""

@@ -51,5 +51,5 @@ def merge_timed(partials: DataFrame, plan: Partials, window: Column) -> DataFram
 
 
 def merge_whole(partials: DataFrame, plan: Partials) -> DataFrame:
-    """The table of sketches of partial rows that are all in one window, from the year 1 to 9999-12-31."""
+    """The table of sketches of partial rows that are all in one window, `ALL_TIME`."""
     return plan.merged(partials, [])

@@ -16,9 +16,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from ..operators.accounting import Account
-from ..operators.lateness import YEAR_1, YEAR_10000
+from ..operators.lateness import YEAR_10000
+from ..operators.spark_footer import notes_of
 from ..operators.table import END, START, TIME_TYPE, aggregates_of, keys_of
-from .forms import definition, key_column, quoted
+from ..operators.table_windows import windows_told
+from .forms import key_column, quoted
 
 AHEAD = "3000000 days"
 AHEAD_US = 3_000_000 * 86_400_000_000
@@ -26,9 +28,6 @@ AHEAD_US = 3_000_000 * 86_400_000_000
 
 ACCOUNT = ("read", "counted", "filtered", "late", "dead_lettered")
 """The fields of an account; in partial rows each is a column with two underscores before its name."""
-
-ALL_TIME = YEAR_1, YEAR_10000 - 86_400_000_000
-"""The window of rows without windows. Midnight after the last day of 9999 is a time that Python lacks."""
 
 
 class Partials(ABC):
@@ -80,9 +79,11 @@ class Partials(ABC):
     def _named(self, merged: DataFrame, edges: list[Column], columns: Mapping[str, Column]) -> DataFrame:
         """The table's columns with what they say of themselves, from those of what was merged."""
         window = [edge.alias(name) for edge, name in zip(edges, (START, END))]
+        windows = windows_told(self.table)
         keys = [key_column(self.table.field(key)) for key in self.keys]
         aggregates = [
-            columns[name].alias(name, metadata=definition(asked)) for name, asked in self.aggregates.items()
+            columns[name].alias(name, metadata=notes_of(self.table.field(name), windows))
+            for name in self.aggregates
         ]
         return merged.select(*window, *keys, *aggregates)
 

@@ -9,10 +9,11 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField
 
 from ..operators.aggregates import METADATA, Aggregate, arrow_type
-from ..operators.spark_footer import KEY_TYPE
+from ..operators.spark_footer import KEY_TYPE, notes_of, windows_of
 from ..operators.table import END, START, aggregates_of, key_type, keys_of, table_schema
+from ..operators.table_windows import windows_told
 from ..sketches.protocol import SketchError
-from .forms import definition, key_column, quoted, spark_type
+from .forms import key_column, quoted, spark_type
 
 _KEY = METADATA.decode()
 
@@ -42,7 +43,7 @@ def schema_of_frame(frame: DataFrame) -> pa.Schema:
             f"their metadata, got {', '.join(names)}"
         )
     keys = {field.name: _key_type(field) for field in columns.fields[2:] if field.name not in aggregates}
-    return table_schema(keys, aggregates)
+    return table_schema(keys, aggregates, windows_of(field.metadata for field in columns))
 
 
 def _key_type(field: StructField) -> pa.DataType:
@@ -56,10 +57,10 @@ def as_frame(table: pa.Table, spark: SparkSession) -> DataFrame:
     keys_of(table.schema)
     types = [(field.name, spark_type(field.type, field.name)) for field in table.schema]
     frame = spark.createDataFrame(table.cast(pa.schema(types)))
-    aggregates = aggregates_of(table.schema)
+    aggregates, windows = aggregates_of(table.schema), windows_told(table.schema)
     return frame.select(
         *(
-            F.col(quoted(name)).alias(name, metadata=definition(aggregates[name]))
+            F.col(quoted(name)).alias(name, metadata=notes_of(table.schema.field(name), windows))
             if name in aggregates
             else key_column(table.schema.field(name))
             for name in table.schema.names

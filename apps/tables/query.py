@@ -43,6 +43,8 @@ def query(
 
         streamgauge query trades --from 2026-06-01T12:00 --to 2026-06-01T13:00 --json
     """
+    import json
+
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -52,14 +54,15 @@ def query(
     from ...operators.merge import merge
     from ...operators.table import END, START, aggregates_of, keys_of
     from .stored import moment, read
-    from .written import answer, plain, span
+    from .written import answer, cell, jsonable, span
 
     found = read(table, moment(since), moment(until))
     if every is not None or by is not None:
         found = merge(found, by=by, every=every)
     rows = ask.query(found)
     if as_json:
-        print(rows.write_ndjson(), end="")
+        for row in rows.iter_rows(named=True):
+            print(json.dumps(jsonable(row), ensure_ascii=False))
         return
     keys, aggregates = keys_of(found.schema), aggregates_of(found.schema)
     shown = Table(header_style="bold", box=box.SIMPLE_HEAD)
@@ -67,7 +70,7 @@ def query(
     for name in [*keys, *aggregates]:
         shown.add_column(name)
     for row in rows.iter_rows(named=True):
-        cells = [span(row[START], row[END]), *(plain(str(row[key])) for key in keys)]
+        cells = [span(row[START], row[END]), *(cell(row[key]) for key in keys)]
         cells += [answer(row[name]) for name in aggregates]
         shown.add_row(*map(Text, cells))
     Console().print(shown)

@@ -36,7 +36,8 @@ def top(
     from rich.table import Table
     from rich.text import Text
 
-    from ...operators.table import aggregates_of
+    from ...operators.table import aggregates_of, keys_of
+    from ...operators.table_windows import end_to_end
     from .stored import moment, read
     from .written import number, plain
 
@@ -51,6 +52,7 @@ def top(
             if column is None
             else f"{table}: {column} is no top_k column; the table has {has}"
         )
+    found = end_to_end(found, keys_of(found.schema))
     groups = candidates[column].groups(1)
     groups.merge(np.zeros(found.num_rows, np.int64), found.column(column).combine_chunks())
     items = groups[0].top(k)

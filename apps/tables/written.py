@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,8 @@ def number(value: float) -> str:
     >>> number(1234567.8), number(3.0), number(0.123456)
     ('1,234,568', '3', '0.1235')
     """
-    return f"{value:,.0f}" if value == round(value) or abs(value) >= 1000 else f"{value:,.4g}"
+    whole = math.isinf(value) or abs(value) >= 1000 or value == value // 1
+    return f"{value:,.0f}" if whole else f"{value:,.4g}"
 
 
 def bounded(estimate: float, lower: float, upper: float, write: Callable[[float], str] = number) -> str:
@@ -44,6 +46,9 @@ def plain(text: str) -> str:
 def answer(value: Any, items: int = 3) -> str:
     """Any aggregate's answer in a few short lines; of lists the first `items`, of quantiles three.
 
+    >>> from datetime import date
+    >>> answer(date(2026, 6, 1)), answer(b"\\x01\\xff"), answer(float("nan"))
+    ('2026-06-01', '01ff', 'nan')
     >>> answer({"estimate": 120.3, "lower": 117.2, "upper": 123.4})
     '120 (117 to 123)'
     >>> answer([{"item": "cats", "estimate": 5, "lower": 5, "upper": 5}])
@@ -57,8 +62,12 @@ def answer(value: Any, items: int = 3) -> str:
         return number(value)
     if isinstance(value, datetime):
         return when(value)
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, list):
         return "\n".join(_item(item) for item in value[:items])
+    if not isinstance(value, dict):
+        return str(value)  # a date, a time of day, a duration, a decimal
     if "estimate" in value:
         return bounded(value["estimate"], value["lower"], value["upper"], lambda count: f"{count:,.0f}")
     if "quantiles" in value:
@@ -69,6 +78,35 @@ def answer(value: Any, items: int = 3) -> str:
     if "values" in value:
         return answer(value["values"], items)
     return ", ".join(f"{key} {answer(part)}" for key, part in value.items())
+
+
+def cell(key: Any) -> str:
+    """A key in one line.
+
+    >>> cell(1000), cell(b"\\x01"), cell(None)
+    ('1000', '01', 'None')
+    """
+    return key.hex() if isinstance(key, bytes) else plain(str(key))
+
+
+def jsonable(value: Any) -> Any:
+    """A value as JSON has it: times in ISO 8601, bytes in hexadecimal, numbers that aren't finite as null.
+
+    >>> from datetime import date
+    >>> jsonable({"at": date(2026, 6, 1), "key": b"\\x01\\xff", "sums": [1.5, float("nan")]})
+    {'at': '2026-06-01', 'key': '01ff', 'sums': [1.5, None]}
+    """
+    if isinstance(value, dict):
+        return {key: jsonable(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [jsonable(part) for part in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int | str | None):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _item(item: Any) -> str:
@@ -90,9 +128,11 @@ def when(moment: datetime) -> str:
 
 
 def span(start: datetime, end: datetime) -> str:
-    """A window, its day named once.
+    """A window, its day named once; "all time" for that of rows without windows.
 
     >>> span(datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12, 30))
     '2026-06-01 12:00 – 12:30'
     """
+    if (end - start).days > 200_000:
+        return "all time"
     return f"{when(start)} – {when(end).removeprefix(f'{start:%Y-%m-%d} ')}"

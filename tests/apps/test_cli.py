@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from streamgauge.apps import java
 from streamgauge.apps.cli import main
-from streamgauge.operators.aggregates import count, distinct, quantiles, sample, top_k
+from streamgauge.operators.aggregates import count, distinct, kll_quantiles, max, quantiles, sample, top_k
 from streamgauge.operators.lateness import PartitionTime
 from streamgauge.operators.sketching import Sketcher
 from streamgauge.operators.stream import Stream
-from streamgauge.operators.table import to_ipc, write_parquet
+from streamgauge.operators.table import table_schema, to_ipc, write_parquet
+from streamgauge.operators.table_windows import TableWindows
+from streamgauge.sketches.frequent_items import FrequentItemsGroups
 
 SCHEMA = {"at": pl.Datetime("us"), "lang": pl.String, "user": pl.Int64, "tags": pl.List(pl.String)}
 
@@ -133,6 +138,41 @@ def test_query_takes_a_span_of_time(ran: Ran, tables: Path) -> None:
     arguments = ("--from", "2026-06-01T12:30", "--to", "2026-06-01T15:00+02:00", "--json")
     rows = [json.loads(line) for line in ran("query", tables, *arguments).splitlines()]
     assert {row["window_start"][:16] for row in rows} == {"2026-06-01T12:30"}
+
+
+def test_answers_of_every_type_are_shown(ran: Ran, tmp_path: Path) -> None:
+    day, moment = date(2026, 6, 1), datetime(2026, 6, 1, 12, 30)
+    columns = {"day": day, "key": b"\x01\xff", "span": timedelta(seconds=90), "x": math.inf, "at": moment}
+    rows = pl.DataFrame([columns], schema_overrides={"at": pl.Datetime("us"), "span": pl.Duration("us")})
+    stream = Stream.from_batches(rows.schema, time="at").group_by("key").tumbling("30m")
+    asked = {name: max(name) for name in columns} | {"days": kll_quantiles("day"), "some": sample("key")}
+    sketcher = Sketcher(stream.agg(**{f"{name}_": one for name, one in asked.items()}))
+    sketcher.add(rows, PartitionTime())
+    write_parquet(sketcher.take(), tmp_path / "types.parquet")
+    text = ran("query", tmp_path)
+    for shown in ("2026-06-01", "01ff", "0:01:30", "inf", "2026-06-01 12:30"):
+        assert shown in text
+    row = json.loads(ran("query", tmp_path, "--json"))
+    assert (row["day_"], row["key"], row["x_"], row["at_"]) == (
+        "2026-06-01",
+        "01ff",
+        None,
+        "2026-06-01T12:30:00",
+    )
+    assert row["some_"]["values"] == ["01ff"]
+
+
+def test_top_counts_no_row_twice_where_windows_overlap(ran: Ran, tmp_path: Path) -> None:
+    windows = TableWindows.of(2 * 60_000_000, 60_000_000)
+    schema = table_schema({}, {"tags": top_k("tag").typed(pa.string())}, windows)
+    minutes = [f"2026-06-01T12:0{minute}:00+00:00" for minute in range(6)]
+    edges = [pa.array(minutes[a : a + 4]).cast(schema.field(0).type) for a in (0, 2)]
+    groups = FrequentItemsGroups(4)
+    groups.update([0, 0, 1, 2, 3], ["a", "b", "b", "a", "a"])
+    write_parquet(pa.Table.from_arrays([*edges, groups.to_arrow()], schema=schema), tmp_path / "t.parquet")
+    assert "choose a span that is a multiple of 2m" in ran("top", tmp_path, code=1)
+    items = json.loads(ran("top", tmp_path, "--to", "2026-06-01T12:04", "--json"))
+    assert [(item["item"], item["estimate"]) for item in items] == [("a", 2), ("b", 1)]
 
 
 def test_top_merges_all_windows(ran: Ran, tables: Path) -> None:

@@ -18,8 +18,10 @@ from streamgauge.operators.merge import merge
 from streamgauge.operators.query import query
 from streamgauge.operators.sketching import Sketcher
 from streamgauge.operators.stream import Stream
+from streamgauge.operators.table import read_parquet
+from streamgauge.sketches.protocol import SketchError
 from streamgauge.spark_udafs.frames import sketch, window
-from streamgauge.spark_udafs.tables import as_table
+from streamgauge.spark_udafs.tables import as_frame, as_table
 
 pytestmark = pytest.mark.spark
 
@@ -69,13 +71,32 @@ def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any, more: dict[
 
 
 @either_way
+def test_sliding_windows_rolled_up_count_each_row_once(
+    spark: Any, frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate], tmp_path: Path
+) -> None:
+    asked = sketch(rows).groupBy("lang", window("at", "2 minutes", "1 minute"))
+    table = as_table(asked.agg(rows=ask.count(), **more))
+    table_again = as_frame(table, spark)
+    table_again.write.parquet(str(tmp_path / "sliding"))
+    kept = spark.read.parquet(str(tmp_path / "sliding")).filter("rows > 0")
+    for known in (table, as_table(kept), read_parquet(tmp_path / "sliding")):
+        assert sum(merge(known, by=[], every="2h").column("rows").to_pylist()) == frame.height
+    with pytest.raises(SketchError, match="of one group overlap"):
+        merge(table.replace_schema_metadata(None), every="2h")
+
+
+@either_way
 def test_without_a_window_all_rows_are_in_one(
     frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate]
 ) -> None:
     asked = {"rows": ask.count(), "users": ask.distinct("user"), **more}
-    found = query(as_table(sketch(rows).groupBy("lang").agg(**asked)))
-    assert {str(edge) for edge in found["window_start"]} == {"0001-01-01 00:00:00+00:00"}
-    assert {str(edge) for edge in found["window_end"]} == {"9999-12-31 00:00:00+00:00"}
+    table = sketch(rows).groupBy("lang").agg(**asked)
+    found = query(as_table(table))
+    assert {str(edge) for edge in found["window_start"]} == {"1678-01-01 00:00:00+00:00"}
+    assert {str(edge) for edge in found["window_end"]} == {"2262-01-01 00:00:00+00:00"}
+    # Every client holds that window, wherever its clock stands.
+    assert {row["window_start"].year for row in table.select("window_start").collect()} <= {1677, 1678}
+    assert table.select("window_start", "window_end").toPandas()["window_end"].notna().all()
     counts = {row["lang"]: row["rows"] for row in found.iter_rows(named=True)}
     assert counts == dict(frame.group_by("lang").len().iter_rows())
     users = dict(frame.group_by("lang").agg(pl.col("user").drop_nulls().n_unique()).iter_rows())
