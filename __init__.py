@@ -14,33 +14,44 @@ __version__ = "0.1.0"
 
 # name → the module that defines it; imported on first use so that `import streamgauge` stays instant.
 _EXPORTS: dict[str, str] = {
+    "Account": ".operators.accounting",
     "Aggregate": ".operators.aggregates",
     "BernoulliSample": ".sampling.bernoulli",
     "Bloom": ".sketches.bloom",
     "CPC": ".sketches.cpc",
     "ClassicQuantiles": ".sketches.classic_quantiles",
+    "ConsoleSink": ".spark_udafs.sinks",
     "CountMin": ".sketches.count_min",
     "DDSketch": ".sketches.ddsketch",
     "DecayedCount": ".sampling.decayed_counts",
     "DecayedQuantiles": ".sampling.decayed_quantiles",
     "DecayedReservoir": ".sampling.decayed",
+    "Decoded": ".operators.kafka.decode",
+    "Decoder": ".operators.kafka.decode",
     "FrequentItems": ".sketches.frequent_items",
     "HLL": ".sketches.hll",
     "HashSample": ".sampling.bernoulli",
     "HeavyHitters": ".sketches.heavy_hitters",
     "KLL": ".sketches.kll",
+    "KafkaSink": ".spark_udafs.sinks",
+    "Messages": ".operators.kafka.messages",
+    "ParquetSink": ".spark_udafs.sinks",
     "REQ": ".sketches.req",
     "Reservoir": ".sampling.reservoir",
+    "Run": ".operators.runner",
     "SketchError": ".sketches.protocol",
     "SlidingHLL": ".sketches.sliding_hll",
     "SlidingWindowSample": ".sampling.sliding",
     "StratifiedReservoir": ".sampling.stratified",
     "Stream": ".operators.stream",
-    "Theta": ".sketches.theta",
+    "StreamTester": ".operators.testing",
+    "Summary": ".operators.runner",
     "TDigest": ".sketches.tdigest",
+    "Theta": ".sketches.theta",
     "Tuple": ".sketches.tuple",
     "VarOpt": ".sketches.var_opt",
     "WeightedReservoir": ".sampling.weighted",
+    "account_of": ".spark_udafs.run",
     "bernoulli_sample": ".operators.aggregates",
     "compare": ".operators.sets",
     "count": ".operators.aggregates",
@@ -63,16 +74,24 @@ _EXPORTS: dict[str, str] = {
     "quantiles": ".operators.aggregates",
     "query": ".operators.query",
     "recent_sample": ".operators.aggregates",
+    "register": ".spark_udafs.functions",
     "sample": ".operators.aggregates",
+    "session": ".spark_udafs.session",
+    "sketch": ".spark_udafs.frames",
     "sliding_distinct": ".operators.aggregates",
     "stratified_sample": ".operators.aggregates",
     "sum": ".operators.aggregates",
     "top_k": ".operators.aggregates",
     "variance": ".operators.aggregates",
     "weighted_sample": ".operators.aggregates",
+    "window": ".spark_udafs.frames",
+    "write": ".spark_udafs.run",
 }
 
-__all__ = ["__version__", *_EXPORTS]
+# `from streamgauge import *` leaves Python's own names as they are; these must be imported by name.
+_SHADOWING = ("json", "max", "min", "sum")
+
+__all__ = ["__version__", *(name for name in _EXPORTS if name not in _SHADOWING)]
 
 
 def __getattr__(name: str) -> Any:
@@ -82,4 +101,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(["__version__", *_EXPORTS])

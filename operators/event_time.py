@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
+
+from .iso_times import read_times
 
 TIME = "__time"
 """The column that carries event time through a stream's steps."""
 
 _UNITS = {"s": "seconds", "ms": "milliseconds"}
 
-UTC_TIME = pl.Datetime("us", "UTC")
+_SHOWN = 60
+"""Characters of a value that an error shows."""
 
 
 def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
     """The expression of a row's event time, from a column's name or an expression over the decoded rows.
 
-    Timestamps without a zone are taken as UTC; strings as ISO 8601, null where they are none. Raises
-    `TypeError` for a column that isn't there or is no time: numbers don't say their unit, and to guess it
-    from their size would fail for the very clocks that are wrong.
+    Raises `TypeError` for a column that isn't there or is not a time: numbers don't say their unit, and to
+    guess it from their size would fail for the very clocks that are wrong.
     """
     found = pl.col(time) if isinstance(time, str) else time
     written = f'"{time}"' if isinstance(time, str) else str(time)
@@ -27,13 +31,8 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
         if isinstance(time, str):
             raise TypeError(f"time: {written} is no column of {', '.join(schema)}") from None
         raise TypeError(f"time: {written} can't be computed: {first_line(error)}") from None
-    if isinstance(dtype, pl.Datetime):
-        zoned = found.dt.convert_time_zone("UTC") if dtype.time_zone else found.dt.replace_time_zone("UTC")
-        return zoned.dt.cast_time_unit("us").alias(TIME)
-    if dtype == pl.Date:
-        return found.cast(pl.Datetime("us")).dt.replace_time_zone("UTC").alias(TIME)
-    if dtype == pl.String:
-        return found.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False).alias(TIME)
+    if isinstance(dtype, pl.Datetime) or dtype in (pl.Date, pl.String):
+        return found.alias(TIME)
     hint = ""
     if dtype.is_numeric():
         shown = written if isinstance(time, str) else f"pl.{written}" if written.startswith("col(") else "…"
@@ -44,6 +43,28 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
             + ("" if dtype.is_float() else ', else with "s", "us" or "ns"')
         )
     raise TypeError(f"time: {written} is of type {dtype}, which is no time{hint}")
+
+
+def in_utc(times: pl.Series) -> pl.Series:
+    """The values of an event time's expression as timestamp[us, UTC].
+
+    Timestamps without a zone, and text without an offset, are taken as UTC; text is read as ISO 8601
+    (`read_times`) and is null where it is not that.
+    """
+    if times.dtype == pl.String:
+        return read_times(times)
+    if times.dtype == pl.Date:
+        times = times.cast(pl.Datetime("us"))
+    zone = times.dtype.time_zone  # type: ignore[attr-defined]
+    zoned = times.dt.convert_time_zone("UTC") if zone else times.dt.replace_time_zone("UTC")
+    return zoned.dt.cast_time_unit("us")
+
+
+def why_none(time: Any) -> str:
+    """Why a row whose event time's expression gave `time` has none."""
+    if time is None:
+        return "no event time: it is null"
+    return f"no event time: {str(time)[:_SHOWN]!r} is not a time in ISO 8601"
 
 
 def first_line(error: Exception) -> str:

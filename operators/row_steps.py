@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from .event_time import TIME
+from .event_time import TIME, in_utc, why_none
 from .stream import Stream
 
 Refuse = Callable[[np.ndarray, str], None]
@@ -99,10 +99,11 @@ class RowSteps:
         kept = once(left.numbers)
         columns = frame.select(self._of_time) if self._of_time else frame
         rows = Rows(columns if len(kept) == frame.height else columns[kept], kept)
-        rows, times = _attempt(rows, self._times, refuse)
+        rows, (given, times) = _attempt(rows, self._times, refuse)
         if times.null_count():
             known = times.is_not_null().to_numpy()
-            refuse(rows.numbers[~known], "no event time")
+            for number, value in zip(rows.numbers[~known], given.filter(pl.Series(~known))):
+                refuse(np.array([number]), why_none(value))
             rows, times = rows.keep(known), times.filter(pl.Series(known))
         found = np.ascontiguousarray(times.to_physical().to_numpy(), np.int64)
         if len(rows.numbers) < len(kept):
@@ -111,8 +112,10 @@ class RowSteps:
             found = found[np.searchsorted(rows.numbers, left.numbers)]
         return left, found
 
-    def _times(self, rows: Rows) -> pl.Series:
-        return rows.frame.select(self._stream.time).to_series()
+    def _times(self, rows: Rows) -> tuple[pl.Series, pl.Series]:
+        """What the stream's expression gave, and the same as points in time."""
+        given = rows.frame.select(self._stream.time).to_series()
+        return given, in_utc(given)
 
     def _transformed(self, rows: Rows) -> pl.DataFrame:
         frame, carried = rows.frame.lazy(), tuple[str, ...]()

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -24,11 +25,15 @@ from .windows import Tumbling, Window
 
 if TYPE_CHECKING:
     from .kafka.decode import Decoder
-    from .runner import Summary
+    from .merger import DeliveryName
+    from .runner import OnWindow, Run, Summary
 
 Verb = Literal["filter", "with_columns", "explode", "select"]
 _EXAMPLE = '"user": pl.String'
 _RESERVED = ("window_start", "window_end")
+# An empty list leaves a row with a null: the only way before Polars had a choice, not its default since 2.0.
+_CHOICE = "empty_as_null" in signature(pl.LazyFrame.explode).parameters
+_EMPTY_STAYS: dict[str, Any] = {"empty_as_null": True, "keep_nulls": True} if _CHOICE else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,7 @@ class Step:
             return frame.select(*self.expressions, *carried)
         if self.verb == "explode":
             names = [expression.meta.output_name() for expression in self.expressions]
-            return frame.explode(names)
+            return frame.explode(names, **_EMPTY_STAYS)
         return getattr(frame, self.verb)(*self.expressions)
 
     @property
@@ -140,6 +145,18 @@ class Stream:
         """Keep separate sketches for each combination of these columns' values."""
         if wrong := [key for key in keys if not isinstance(key, str)]:
             raise TypeError(f'group_by: {wrong[0]!r} is no name; write .group_by("country", "language")')
+        if self.keys:
+            both = ", ".join(f'"{key}"' for key in dict.fromkeys([*self.keys, *keys]))
+            raise ValueError(
+                f"group_by: the stream is grouped by {_names(self.keys)} already; "
+                f"name all keys in one call, such as .group_by({both})"
+            )
+        if self.aggregates:
+            raise ValueError(
+                "group_by: the aggregates are chosen already; write .group_by(...) before .agg(...)"
+            )
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"group_by: a key is named twice in {_names(keys)}; name it once")
         missing = [key for key in keys if key not in self.columns]
         if missing:
             raise ValueError(f"group_by: no column {', '.join(map(repr, missing))} in {_names(self.columns)}")
@@ -155,6 +172,12 @@ class Stream:
         An event time more than `max_ahead` past the message's own timestamp is a broken clock: the row is
         a dead letter and moves nothing (None takes every time as it comes).
         """
+        if self.window is not None:
+            asked = f'"{every}"' if isinstance(every, str) else repr(every)
+            raise ValueError(
+                f"tumbling: the stream has windows of {written(self.window.pane_us)} already; there is "
+                f"one kind a table. For {asked} as well define a second stream or roll up this one's table"
+            )
         ahead = -1 if max_ahead is None else microseconds(max_ahead)
         return replace(self, window=Tumbling.every(every), delay_us=microseconds(delay), max_ahead_us=ahead)
 
@@ -164,6 +187,10 @@ class Stream:
             raise TypeError("agg: name each aggregate's column, such as posts=count()")
         if self.window is None:
             raise ValueError('agg: a stream needs windows first, such as .tumbling("1m")')
+        if self.aggregates:
+            raise ValueError(
+                f"agg: the stream asks for {_names(self.aggregates)} already; name all in one .agg(...)"
+            )
         if not aggregates:
             raise ValueError("agg: nothing is asked; name an aggregate, such as posts=count()")
         types = self.arrow_types()
@@ -228,11 +255,90 @@ class Stream:
             raise ValueError('the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count())')
         return self
 
-    def run(self, **options: Any) -> Summary:
-        """Run as a Kafka consumer; see `operators.runner.run` for the options and what comes back."""
-        from .runner import run
+    def run(
+        self,
+        *,
+        delivery: DeliveryName = "exactly_once",
+        until: Literal["latest"] | None = None,
+        on_window: OnWindow | None = None,
+        workers: int = 1,
+        group_id: str | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        table_partitions: int = 1,
+        dead_letters: str | None = "",
+        checkpoint_seconds: float = 1.0,
+        idle_seconds: float = 5.0,
+        keep_windows: int = 1_000,
+    ) -> Summary:
+        """Run as a Kafka consumer, and give what came of it.
 
-        return run(self, **options)
+        With ``until="latest"`` it ends when all messages that are there now are in; without, on Ctrl-C. The
+        options are those of `start`. Raises what ended it, `TopicError` if the topic doesn't exist.
+
+            posts.run(until="latest", workers=2).windows()
+            posts.run(on_window=lambda table: print(query(table)))
+        """
+        from . import runner
+
+        return runner.run(
+            self,
+            delivery=delivery,
+            until=until,
+            on_window=on_window,
+            workers=workers,
+            group_id=group_id,
+            start=start,
+            table_partitions=table_partitions,
+            dead_letters=dead_letters,
+            checkpoint_seconds=checkpoint_seconds,
+            idle_seconds=idle_seconds,
+            keep_windows=keep_windows,
+        )
+
+    def start(
+        self,
+        *,
+        delivery: DeliveryName = "exactly_once",
+        until: Literal["latest"] | None = None,
+        on_window: OnWindow | None = None,
+        workers: int = 1,
+        group_id: str | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        table_partitions: int = 1,
+        dead_letters: str | None = "",
+        checkpoint_seconds: float = 1.0,
+        idle_seconds: float = 5.0,
+        keep_windows: int = 1_000,
+    ) -> Run:
+        """Start as a Kafka consumer, and come back at once with the running stream in hand.
+
+            run = posts.start(group_id="trends", on_window=lambda table: print(query(table)))
+            query(run.table())     # the answers so far, those of windows that still fill included
+            run.summary()          # what became of the messages, and how many wait
+            run.stop()             # in order; run.wait() gives the last summary
+
+        `on_window` gets the table of sketches of each window as it closes. `group_id` names the consumer
+        group: runs of the same group share the work, and a later one goes on where the last ended; without
+        one the run is on its own, reads from the start and leaves nothing behind. `workers` beyond one are
+        processes of their own. `dead_letters` names the topic for messages that can't be counted
+        (``"<topic>.dead-letters"`` unless named; None drops them). See `operators.runner.start` for the rest.
+        """
+        from . import runner
+
+        return runner.start(
+            self,
+            delivery=delivery,
+            until=until,
+            on_window=on_window,
+            workers=workers,
+            group_id=group_id,
+            start=start,
+            table_partitions=table_partitions,
+            dead_letters=dead_letters,
+            checkpoint_seconds=checkpoint_seconds,
+            idle_seconds=idle_seconds,
+            keep_windows=keep_windows,
+        )
 
     def on_spark(self, spark: Any, **options: Any) -> Any:
         """Run on a Spark session; see `spark_udafs.run.on_spark`."""
@@ -268,5 +374,5 @@ def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl
     )
 
 
-def _names(columns: Mapping[str, Any]) -> str:
+def _names(columns: Iterable[str]) -> str:
     return ", ".join(columns) or "no columns"

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from ..iso_times import read_times
 from .json_cells import ABSENT, BASE, LATER, LIMIT, OPEN, STACK, STATE_WORDS, TEXT, TEXT_TOP
 from .json_rows import parse
 from .json_schema import (
@@ -184,12 +185,7 @@ def _times(series: pl.Series, dtype: Any) -> pl.Series:
         return series.str.to_date("%F", strict=False)
     if dtype == pl.Time:
         return series.str.to_time("%T%.f", strict=False)
-    # With an offset from UTC, as RFC 3339 has it; else, and with a `T` or a space, taken as UTC.
-    zoned = series.str.to_datetime("%+", time_unit=dtype.time_unit, time_zone="UTC", strict=False)
-    if zoned.null_count() > series.null_count():
-        local = series.str.replace(" ", "T", literal=True)
-        plain = local.str.to_datetime("%FT%T%.f", time_unit=dtype.time_unit, strict=False)
-        zoned = zoned.fill_null(plain.dt.replace_time_zone("UTC"))
+    zoned = read_times(series, dtype.time_unit)
     if dtype.time_zone is None:
         return zoned.dt.replace_time_zone(None)
     return zoned.dt.convert_time_zone(dtype.time_zone)

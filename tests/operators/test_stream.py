@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.operators.aggregates import Aggregate, aggregate, count, distinct, mean, quantiles, top_k
+from streamgauge.operators.event_time import in_utc
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import aggregates_of, keys_of, schema_of
 from streamgauge.sketches.protocol import SketchError
@@ -82,6 +83,11 @@ def test_the_table_of_sketches_says_all_that_a_reader_needs() -> None:
         (lambda: posts().tumbling("1m").agg(window_end=count()), "already a column"),
         (lambda: posts().group_by("user").filter(pl.col("x") > 0), "before group_by"),
         (lambda: posts().tumbling("1m").complete(), "asks nothing"),
+        (lambda: posts().tumbling("1m").tumbling("1h"), 'windows of 1m already.*For "1h" as well'),
+        (lambda: asked().agg(n=count()), "asks for posts, users, tags, y already"),
+        (lambda: posts().group_by("x").group_by("user"), r'\.group_by\("x", "user"\)'),
+        (lambda: posts().tumbling("1m").agg(n=count()).group_by("user"), r"before \.agg"),
+        (lambda: posts().group_by("user", "user"), "named twice"),
     ],
 )
 def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) -> None:
@@ -126,7 +132,7 @@ def test_a_wrong_type_is_refused_where_it_is_written(wrong, message: str) -> Non
 def test_numbers_are_times_once_their_unit_is_said(unit: str) -> None:
     value = 1_767_225_601 * {"s": 1, "ms": 10**3, "us": 10**6}[unit]
     stream = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at", time_unit=unit))
-    found = pl.DataFrame({"at": [value, 0, None]}).select(stream.time).to_series()
+    found = in_utc(pl.DataFrame({"at": [value, 0, None]}).select(stream.time).to_series())
     assert found.to_physical().to_list() == [1_767_225_601_000_000, 0, None]
 
 
@@ -156,8 +162,15 @@ def test_every_way_to_write_a_time_gives_the_same_microseconds(dtype, value: str
     if dtype != pl.String:
         zone = dtype.time_zone
         column = column.str.to_datetime(time_unit=dtype.time_unit, time_zone=zone)
-    found = column.to_frame().select(Stream.from_batches({"at": dtype}, time="at").time)
-    assert found.to_series().to_physical().to_list() == [1_767_225_601_000_000]
+    found = column.to_frame().select(Stream.from_batches({"at": dtype}, time="at").time).to_series()
+    assert in_utc(found).to_physical().to_list() == [1_767_225_601_000_000]
+
+
+def test_an_empty_list_explodes_to_a_row_with_a_null() -> None:
+    rows = pl.DataFrame({"a": [[1, 2], [], None], "b": [["x", "y"], [], None]})
+    stream = Stream.from_batches({**rows.schema, "at": pl.Datetime("us")}, time="at").explode("a", "b")
+    found = stream.transform(rows.lazy()).collect()
+    assert found.rows() == [(1, "x"), (2, "y"), (None, None), (None, None)]
 
 
 def test_means_need_a_column() -> None:
