@@ -14,6 +14,7 @@ from .package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
 from .protocol import SketchError
 
 _FAMILY = 20
+_SINGLE = 2
 
 
 class TDigest(PackageQuantiles):
@@ -21,6 +22,9 @@ class TDigest(PackageQuantiles):
 
     No error is promised: a t-digest has none in the worst case, so its answers carry no bounds; use `KLL` or
     `DDSketch` for new data.
+
+    Quantiles are interpolated here, between the clusters' means, since the package's own (5.2.0) weighs the
+    two neighbours the wrong way round, so that they fall and rise in between.
 
     Source: Dunning, Ertl, "Computing Extremely Accurate Quantiles Using t-Digests", 2019.
 
@@ -66,6 +70,21 @@ class TDigest(PackageQuantiles):
         sketch._peer = read_checked("TDigest", data, _tdigest_fault(data), read)
         return sketch
 
+    def _at(self, q: float) -> float:
+        data = self.to_bytes()
+        if data[5] & _SINGLE:
+            return float(np.frombuffer(data, "<f8", 1, 8)[0])
+        pairs, buffered = _clusters(data)
+        means = np.concatenate([pairs["mean"], buffered])
+        weights = np.concatenate([pairs["weight"].astype(np.float64), np.ones(len(buffered))])
+        order = np.argsort(means, kind="stable")
+        means, up_to = means[order], np.cumsum(weights[order])
+        # A cluster's mean stands in the middle of its ranks; the ends lie before the first, after the last.
+        middles = up_to - weights[order] / 2
+        low, high = self._peer.get_min_value(), self._peer.get_max_value()
+        ranks = np.concatenate([[0.0], middles, [up_to[-1]]])
+        return float(np.interp(q * up_to[-1], ranks, np.concatenate([[low], means, [high]])))
+
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles, without bounds, for none are promised."""
         rows = [
@@ -85,6 +104,13 @@ class TDigestGroups(OneByOne):
     """
 
     _single = TDigest
+
+
+def _clusters(data: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """The means with their weights, and the buffered values, of an image of more than one value."""
+    centroids, buffered = struct.unpack_from("<II", data, 8)
+    pairs = np.frombuffer(data, np.dtype([("mean", "<f8"), ("weight", "<u8")]), centroids, 32)
+    return pairs, np.frombuffer(data, "<f8", buffered, 32 + 16 * centroids)
 
 
 def _tdigest_fault(data: bytes) -> str:
@@ -111,8 +137,8 @@ def _tdigest_fault(data: bytes) -> str:
     end = 32 + 16 * centroids + 8 * buffered
     if len(data) < end or any(data[end:]) or centroids + buffered == 0:
         return "a length that isn't its centroids'"
-    pairs = np.frombuffer(data, np.dtype([("mean", "<f8"), ("weight", "<u8")]), centroids, 32)
-    values = np.concatenate([pairs["mean"], np.frombuffer(data, "<f8", buffered, end - 8 * buffered)])
+    pairs, single = _clusters(data)
+    values = np.concatenate([pairs["mean"], single])
     if not (np.isfinite([low, high]).all() and ((values >= low) & (values <= high)).all()):
         return "a value is NaN, or beyond the lowest and highest"
     if (pairs["mean"][1:] < pairs["mean"][:-1]).any() or (pairs["weight"] < 1).any():

@@ -52,12 +52,21 @@ def test_tdigest_reads_what_the_package_wrote_and_merges() -> None:
     peer = datasketches.tdigest_double(100)
     peer.update(VALUES)
     sketch = TDigest.from_bytes(peer.serialize())
-    assert sketch.n == 50_000 and sketch.quantile(0.99) == pytest.approx(peer.get_quantile(0.99))
+    assert sketch.n == 50_000 and sketch.rank(1.0) == peer.get_rank(1.0)
     sketch.merge(TDigest(100).update(VALUES))
     assert sketch.n == 100_000
     assert sketch.rank(float(np.quantile(VALUES, 0.99))) == pytest.approx(0.99, abs=0.002)
     assert sketch.quantiles([0, 1]) == [VALUES.min(), VALUES.max()]
     assert sketch.answer()["quantiles"][0]["lower"] is None
+
+
+@pytest.mark.parametrize("k", [10, 50, 200])
+def test_tdigest_quantiles_rise(k: int) -> None:
+    """The package's own fall between two clusters."""
+    found = np.array(TDigest(k).update(VALUES).quantiles(np.linspace(0, 1, 501)))
+    assert (np.diff(found) >= 0).all()
+    assert abs(np.mean(found[250] >= VALUES) - 0.5) < 2 / k
+    assert TDigest(k).update([1.0, 2.0, 4.0]).quantiles([0, 0.5, 1]) == [1.0, 2.0, 4.0]
 
 
 @pytest.mark.parametrize("n", [0, 1, 255, 256, 257, 50_000])
