@@ -10,14 +10,15 @@ import pyarrow as pa
 from .columns import Values, as_values
 from .distinct_counter import DistinctCounter
 from .group_numbers import as_groups
+from .hll_bounds import collisions, hip_shares
 from .hll_coupons import CHUNK, coupon_chunks, int64_chunks, read_only
 from .hll_dense import update_dense_bytes, update_dense_int64
-from .hll_estimate import COUPON_RSE, composite_table, estimates, relative_errors
+from .hll_estimate import composite_table, estimates, relative_errors
 from .hll_groups import NO_GROUP, NO_ROOM, new_update_scratch, update_groups, update_groups_int64
 from .hll_images import sizes, write_compact_coupons, write_hll4, write_images
 from .hll_ordered import ORDERED, order_by_group, update_ordered
 from .hll_reading import REASONS
-from .hll_store import DENSE, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
+from .hll_store import DENSE, EMPTY, FROM_ZERO, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
 from .hll_union import fold_images, new_scratch, rebuild_stale
 from .image_columns import image_column
 from .protocol import Groups, SketchError
@@ -168,10 +169,17 @@ class HLLGroups(Groups):
         sketches = store.sketches[: self._n]
         dense = sketches["form"] == DENSE
         rows = np.where(dense, sketches["where"] >> store.lg_stride[0], 0)
-        out_of_order = store.least[rows, 2] & OUT_OF_ORDER
+        flags = store.least[rows, 2]
+        out_of_order = flags & OUT_OF_ORDER
         errors = relative_errors()[sketches["lg_k"], out_of_order, std_devs - 1]
-        errors[~dense] = std_devs * COUPON_RSE
+        in_order = dense & (out_of_order == 0)
+        lg_k, from_zero = sketches["lg_k"][in_order], flags[in_order] & FROM_ZERO > 0
+        errors[in_order] *= hip_shares(estimate[in_order], lg_k, from_zero, std_devs)
         lower, upper = estimate / (1 + errors[:, 0]), estimate / (1 - errors[:, 1])
+        lower[in_order], upper[in_order] = np.floor(lower[in_order]), np.ceil(upper[in_order])
+        fewest, most = collisions(estimate[~dense] - seen[~dense], std_devs)
+        lower[~dense] = seen[~dense] + fewest
+        upper[~dense] = np.maximum(seen[~dense] + most, estimate[~dense])
         return np.maximum(lower, seen), np.maximum(upper, seen)
 
     def answers(self, **question: Any) -> pa.Array:
@@ -195,7 +203,8 @@ class HLL(DistinctCounter):
     1, 2 or 3 standard deviations. Duplicates and nulls change nothing, empty strings are not counted (as in
     DataSketches); integers and floats hash as int64 and float64, so 1 and 1.0 differ.
 
-    Merging takes the smaller lg_k of the two; registers come out the same in every order.
+    Merging takes the smaller lg_k of the two, an empty sketch's not counted; registers come out the same in
+    every order, and ``a | b`` is ``b | a`` to the byte.
 
     Source: Flajolet and others, HyperLogLog (2007); the HIP estimator of Ting (2014) and Cohen (2015);
     bytes, hash and constants of Apache DataSketches `hll`: HLL_4, HLL_6 and HLL_8 images are read, HLL_8
@@ -243,7 +252,10 @@ class HLL(DistinctCounter):
             update_dense_int64(*place, bits)
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, in place; the result has the smaller lg_k. Returns the sketch itself."""
+        """Fold `other` in, in place; the result has the smaller lg_k. Returns the sketch itself.
+
+        What is empty changes nothing when folded in, and takes in no more registers than its own lg_k says.
+        """
         if not isinstance(other, HLL):
             raise SketchError(f"HLL: can't merge with {type(other).__name__}")
         self._one.merge(np.zeros(1, np.int64), other._one.to_arrow())
@@ -278,6 +290,22 @@ class HLL(DistinctCounter):
             raise SketchError(f"HLL: no sketch of DataSketches ({len(data)} bytes): {REASONS[status]}")
         return sketch
 
+    def __or__(self, other: Self) -> Self:
+        """The union, the same to the byte either way round."""
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        # The HIP estimator sums up in the order values come: the fuller of the two takes the other in.
+        first, second = sorted((self, other), key=HLL._fullness)
+        return second.copy().merge(first)
+
+    def _saw_nothing(self) -> bool:
+        return bool(self._one._store.sketches["form"][0] == EMPTY)
+
+    def _fullness(self) -> tuple[int, int, int, bytes]:
+        """Registers above coupons, many coupons above few."""
+        mine = self._one._store.sketches[0]
+        return int(mine["form"]), int(mine["coupons"]), int(mine["lg_k"]), self.to_bytes()
+
     def estimate(self) -> float:
         """The distinct values so far."""
         return float(self._one.estimates()[0])
@@ -286,6 +314,11 @@ class HLL(DistinctCounter):
         """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence."""
         lower, upper = self._one.bounds(std_devs)
         return float(lower[0]), float(upper[0])
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"HLL(lg_k={self.lg_k}): {self._in_words()}"

@@ -20,8 +20,6 @@ import numpy as np
 
 from .jit import lean
 
-COUPON_RSE = 0.409 / (1 << 13)
-
 # How many coupons n distinct values leave among 2^26, inverted.
 _COUPONS = np.array(
     [0, 1, 20, 400, 8000, 160000, 300000, 600000, *range(900000, 3300000, 300000)],

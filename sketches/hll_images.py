@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .hll_store import DENSE, EMPTY, LEAST_KNOWN, LIST, OUT_OF_ORDER, row_of
+from .hll_store import DENSE, EMPTY, FROM_ZERO, LEAST_KNOWN, LIST, OUT_OF_ORDER, row_of
 from .jit import inlined, kernel
 
 COMPACT = np.uint8(8)
 EMPTY_FLAG = np.uint8(4)
 OUT_OF_ORDER_FLAG = np.uint8(16)
+FULL_SIZE_FLAG = np.uint8(32)
+"""C++: the sketch had registers from its first value on. Java: its sums are to be rebuilt."""
 EXCEPTION = np.uint8(15)
 
 # The lg of the table that HLL_4's exceptions start with, by lg_k.
@@ -70,6 +72,8 @@ def _write_registers_head(store, g, out, at, flags, mode):  # type: ignore[no-un
     if store.least[row, 2] & OUT_OF_ORDER:
         flags |= OUT_OF_ORDER_FLAG
         sums[0] = 0.0
+    elif store.least[row, 2] & FROM_ZERO:
+        flags |= FULL_SIZE_FLAG
     _preamble(out, at, 10, store.sketches[g].lg_k, 0, flags, 0, mode)
     out[at + 8 : at + 32] = sums.view(np.uint8)
 

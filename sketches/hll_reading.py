@@ -11,11 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from .bits import load32, load64
-from .hll_images import COMPACT, EMPTY_FLAG, EXCEPTION, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
+from .hll_images import COMPACT, EMPTY_FLAG, EXCEPTION, FULL_SIZE_FLAG, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
 from .hll_store import FIRST_SET, greatest, place_of, power_sums
 from .jit import lean
 
-REBUILD_FLAG = np.uint8(32)
 REASONS = {
     1: "too short for a preamble",
     2: "not an HLL image of serial version 1 (byte 1 must be 1, byte 2 must be 7)",
@@ -47,7 +46,7 @@ def check_preamble(data, start, end):  # type: ignore[no-untyped-def]
         return 3
     mode = data[start + 7]
     form = mode & 3
-    known = EMPTY_FLAG | COMPACT | OUT_OF_ORDER_FLAG | REBUILD_FLAG | np.uint8(2)
+    known = EMPTY_FLAG | COMPACT | OUT_OF_ORDER_FLAG | FULL_SIZE_FLAG | np.uint8(2)
     if mode > 10 or form == 3 or data[start + 5] & ~known:
         return 4
     ints = data[start]
@@ -210,11 +209,9 @@ def read_registers(data, start, end, out, scratch):  # type: ignore[no-untyped-d
     sums[0] = stored[0]
     sums[1] = low
     sums[2] = high
-    if flags & REBUILD_FLAG:
-        return 0
-    if not abs(stored[1] + stored[2] - (low + high)) <= 1e-12 * (low + high):
+    if flags & FULL_SIZE_FLAG == 0 and not abs(stored[1] + stored[2] - (low + high)) <= 1e-12 * (low + high):
         return 10
-    if kind == 2:  # kept as stored, so that the image comes back byte for byte
+    if kind == 2 and flags & FULL_SIZE_FLAG == 0:  # kept as stored: the image comes back byte for byte
         sums[1] = stored[1]
         sums[2] = stored[2]
     if flags & OUT_OF_ORDER_FLAG:

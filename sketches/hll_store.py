@@ -34,6 +34,9 @@ LEAST_KNOWN = np.int32(2)
 STALE = np.int32(4)
 """Registers were merged and the sums are not rebuilt yet."""
 
+FROM_ZERO = np.int32(8)
+"""The HIP sum began with registers, not with coupons, as C++ makes a sketch when it is told to."""
+
 SKETCH = np.dtype(
     [("where", np.int64), ("coupons", np.uint32), ("form", np.uint8), ("lg_k", np.uint8)], align=True
 )

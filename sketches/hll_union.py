@@ -1,8 +1,9 @@
 """The union of HLL sketches: serialised ones folded into a store, with the reference's outcome.
 
 Coupons are counted one by one; registers meeting registers become their maximum, out of order; registers
-meeting coupons take the coupons in and stay in order. The result has the smaller lg_k of the two. The sums of
-merged registers are rebuilt once, after the last fold (`rebuild_stale`).
+meeting coupons take the coupons in and stay in order. The result has the smaller lg_k of the two; an empty
+sketch folded in changes nothing. The sums of merged registers are rebuilt once, after the last fold
+(`rebuild_stale`).
 
 Source: datasketches-java 6.2.0 `hll.Union`.
 """
@@ -13,11 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .hll_images import OUT_OF_ORDER_FLAG
+from .hll_images import FULL_SIZE_FLAG, OUT_OF_ORDER_FLAG
 from .hll_reading import HLL_FORM, check_preamble, read_coupons, read_registers
 from .hll_store import (
     DENSE,
     EMPTY,
+    FROM_ZERO,
     LEAST_KNOWN,
     OUT_OF_ORDER,
     STALE,
@@ -127,6 +129,8 @@ def _take_registers(store, g, registers, sums, flags, least_known):  # type: ign
     store.sums[row, 1] = sums[1]
     store.sums[row, 2] = sums[2]
     store.least[row, 2] = OUT_OF_ORDER if flags & OUT_OF_ORDER_FLAG else 0
+    if flags & FULL_SIZE_FLAG:
+        store.least[row, 2] |= FROM_ZERO
     if len(registers) > k:
         store.sums[row, 1], store.sums[row, 2] = power_sums(own, greatest(own))
     elif least_known:
@@ -209,6 +213,8 @@ def fold_images(store, groups, offsets, data, start, scratch):  # type: ignore[n
             status, count, lg = read_coupons(data, first, end, scratch.coupons, scratch.spare)
             if status:
                 return i, status
+            if count == 0:
+                continue
             if lg_k < store.sketches[g].lg_k:
                 _lower_lg_k(store, g, lg_k, scratch.spare)
             if lg and store.sketches[g].form == EMPTY and lg_k == store.sketches[g].lg_k:
