@@ -131,6 +131,9 @@ class BottomK(Sketch):
     def __len__(self) -> int:
         return int(self._groups._pool.heaps["size"][0])
 
+    def _saw_nothing(self) -> bool:
+        return not self.n
+
     def _update(self, values: Any, **inputs: Any) -> Self:
         self._groups._update(None, as_rows(values), inputs)
         return self

@@ -134,7 +134,7 @@ def merge(heaps, priorities, items, groups, samples, coming, first_item):  # typ
         heap = heaps[groups[i]]
         sample = samples[i]
         left = heap.left
-        if sample.k < heap.k:
+        if sample.k < heap.k and sample.seen > 0:
             heap.k = sample.k
             left = UNDRAWN
             while heap.size > heap.k:

@@ -65,11 +65,16 @@ class CPC(DistinctCounter):
         """Unite with `other`, in place; the result has the smaller lg_k. Returns the sketch itself."""
         if not isinstance(other, CPC):
             raise SketchError(f"CPC: can't merge with {type(other).__name__}")
+        if other._saw_nothing():
+            return self
         union = datasketches.cpc_union(min(self.lg_k, other.lg_k))
         union.update(self._peer)
         union.update(other._peer)
         self._peer = union.get_result()
         return self
+
+    def _saw_nothing(self) -> bool:
+        return bool(self._peer.is_empty())
 
     def to_bytes(self) -> bytes:
         """The DataSketches image."""

@@ -79,6 +79,9 @@ class FrequentItems(Sketch):
         """Upper minus lower bound, the same for every item; 0 as long as all of them fitted."""
         return int(self._groups._tables.offset[0])
 
+    def _saw_nothing(self) -> bool:
+        return not self.weight
+
     def __len__(self) -> int:
         """Items counted now."""
         return int(self._groups._tables.active[0])
@@ -111,6 +114,8 @@ class FrequentItems(Sketch):
         """Add the counters of another sketch of the same kind. Raises `SketchError` for another kind."""
         if not isinstance(other, FrequentItems) or other.kind != self.kind:
             raise SketchError(f"frequent items: can't merge {other!r} into a sketch of {self.kind}s")
+        if other._saw_nothing():
+            return self
         self._groups.max_size = max(self.max_size, other.max_size)
         self._groups.merge(np.zeros(1, np.int64), other._groups.to_arrow())
         return self

@@ -97,6 +97,9 @@ class KLL(Sketch):
         """The rank error in shares of n at 99 % confidence, 0 while exact; `pmf`: that of an interval."""
         return 0.0 if self.exact else normalized_rank_error(self.min_k, pmf)
 
+    def _saw_nothing(self) -> bool:
+        return not self.n
+
     def update(self, values: Any) -> Self:
         """Add numbers; NaN and nulls are skipped. Raises `TypeError` for other types."""
         numbers = as_numbers(values, self._store.dtype, self.family).numbers

@@ -249,7 +249,10 @@ def coarsen(state, g):  # type: ignore[no-untyped-def]
 
 @inner
 def settle(state, total, g):  # type: ignore[no-untyped-def]
-    """Give group `g` the shape of grain 0, the sampler's items as levels of their own, for a merge."""
+    """Give group `g` the shape of grain 0, the sampler's items as levels of their own, for a merge.
+
+    What was level 0 below a sampler is a level like any other from here on, so it is sorted.
+    """
     grain, old_depth = np.int64(state.grain[g]), np.int64(state.depth[g])
     if state.room[g] <= total[old_depth] and grain == 0:
         return DONE
@@ -262,6 +265,8 @@ def settle(state, total, g):  # type: ignore[no-untyped-def]
     levels = state.levels[g]
     own = state.items[at : at + state.room[g]]
     fit(own, levels, old_depth, total[old_depth], state.coin[g : g + 1], state.scratch, state.high[g])
+    if grain:
+        sort(own[levels[0] : levels[1]], state.scratch, state.high[g])
     retained = state.room[g] - levels[0]
     copy(own[levels[0] :], state.items[to + room - retained : to + room])
     shift = room - state.room[g]

@@ -39,6 +39,9 @@ class PackageQuantiles(Sketch):
         """Values seen, NaN and nulls not counted."""
         raise NotImplementedError
 
+    def _saw_nothing(self) -> bool:
+        return not self.n
+
     def quantile(self, q: float) -> float:
         """The value that a share `q` of all values is at most. Raises `SketchError` while empty."""
         return self.quantiles([q])[0]

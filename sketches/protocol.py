@@ -24,7 +24,8 @@ class Sketch(ABC):
     """One mergeable summary of a stream, with a stated error.
 
     Subclasses promise: `update` of any cut of a stream into batches gives what item by item gives; `merge`
-    is associative and commutative; `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped.
+    is associative and commutative, and one that saw nothing changes nothing, whatever its size parameter;
+    `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped.
     """
 
     family: ClassVar[str]
@@ -55,8 +56,16 @@ class Sketch(ABC):
         """An independent equal sketch."""
         return self.from_bytes(self.to_bytes())
 
+    def _saw_nothing(self) -> bool:
+        """Whether it is empty, so that its size parameter must not limit what it is merged with."""
+        return False
+
     def __or__(self, other: Self) -> Self:
-        return self.copy().merge(other) if isinstance(other, type(self)) else NotImplemented
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        # In place, an empty sketch is as large as its owner made it; here it is one of two alike.
+        first, second = (other, self) if self._saw_nothing() else (self, other)
+        return first.copy().merge(second)
 
     def __bytes__(self) -> bytes:
         return self.to_bytes()

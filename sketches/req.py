@@ -56,7 +56,12 @@ class REQ(PackageQuantiles):
             raise SketchError(f"REQ: {other!r} isn't accurate at the same end")
         if self.n + other.n >= 1 << 62:
             raise SketchError("REQ: more values than any sketch counts")
-        self._peer.merge(other.copy()._peer if other is self else other._peer)
+        if not other.n:
+            return self
+        # The package keeps its own k, and with it bounds that what came from a smaller one does not keep.
+        first, second = (self, other.copy()) if self._peer.k <= other._peer.k else (other.copy(), self)
+        first._peer.merge(second._peer)
+        self._peer = first._peer
         return self
 
     @classmethod

@@ -107,7 +107,7 @@ class SlidingHLLGroups(Groups):
         if image.window != self._store.params[1]:
             theirs = image.window / 1e6
             raise SketchError(f"SlidingHLL: windows of {self.window:g} s and {theirs:g} s can't be merged")
-        if image.lg_k < self.lg_k:
+        if image.lg_k < self.lg_k and len(image.keys):
             raise SketchError(f"SlidingHLL: groups of lg_k={self.lg_k} can't take one of lg_k={image.lg_k}")
         keys = image.keys & np.uint32((64 << self.lg_k) - 1)
         self._run(update_entries, np.full(len(keys), group), keys, image.times)
@@ -210,12 +210,17 @@ class SlidingHLL(DistinctCounter):
             raise SketchError(
                 f"SlidingHLL: windows of {self.window:g} s and {other.window:g} s can't be merged"
             )
+        if other._saw_nothing():
+            return self
         if other.lg_k < self.lg_k:
             smaller = SlidingHLLGroups(1, other.lg_k, self.window)
             smaller._fold(0, self.to_bytes())
             self._one = smaller
         self._one._fold(0, other.to_bytes())
         return self
+
+    def _saw_nothing(self) -> bool:
+        return not len(kept_entries(self._one._store, 0)[0])
 
     def to_bytes(self) -> bytes:
         """The sketch in its own format, drawn in `sliding_hll_images`; there is no common one."""

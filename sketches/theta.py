@@ -161,8 +161,9 @@ class Theta(DistinctCounter):
     their order nor that of merges changes a byte. Nulls and empty strings are not counted.
 
     ``a | b``, ``a & b``, ``a - b`` and ``a.jaccard(b)`` leave both as they are; `merge` unites in place.
-    Results have the smaller lg_k of the two. An image doesn't tell its lg_k: a sketch read from bytes takes
-    the one given, or else the other's when they meet (and 12, or what its entries need, meanwhile).
+    Results have the smaller lg_k of the two, an empty sketch's not counted; a difference has that of the
+    sketch it is taken from. An image doesn't tell its lg_k: a sketch read from bytes takes the one given, or
+    else the other's when they meet (and 12, or what its entries need, meanwhile).
 
     Source: Dasgupta, Lang, Rhodes, Thaler (2016); bytes, hash and bounds of Apache DataSketches `theta`:
     compact images of versions 1 to 4 are read, version 3 written.
@@ -233,10 +234,10 @@ class Theta(DistinctCounter):
         if not isinstance(other, Theta):
             return NotImplemented
         if not self._seen():
-            return Theta._of(*self._common_lg_k(other), np.empty(0, np.int64), MAX_THETA)
+            return Theta._of(self.lg_k, self._told, np.empty(0, np.int64), MAX_THETA)
         theta = min(self._theta(), other._theta())
         rest = np.setdiff1d(self._hashes(), other._hashes(), assume_unique=True)
-        return Theta._of(*self._common_lg_k(other), rest[rest < theta], theta)
+        return Theta._of(self.lg_k, self._told, rest[rest < theta], theta)
 
     def jaccard(self, other: Self) -> tuple[float, float, float]:
         """(lower, estimate, upper) of the share that both have of what either has, at 95.4 % confidence."""
@@ -256,9 +257,14 @@ class Theta(DistinctCounter):
         return lower, k / n if n else 0.5, upper
 
     def _common_lg_k(self, other: Theta) -> tuple[int, bool]:
+        if not other._seen():
+            return self.lg_k, self._told
         if self._told == other._told:
             return (min if self._told else max)(self.lg_k, other.lg_k), self._told
         return (self if self._told else other).lg_k, True
+
+    def _saw_nothing(self) -> bool:
+        return not self._seen()
 
     def _seen(self) -> bool:
         return bool(self._one._store.sketches["seen"][0])

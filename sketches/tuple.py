@@ -119,12 +119,17 @@ class Tuple(Sketch):
         mine, theirs = ((one.kind, one.mode, one.width) for one in (self, other))
         if mine != theirs:
             raise SketchError(f"Tuple: can't merge sketches of kind, mode and width {mine} and {theirs}")
+        if not other._seen:
+            return self
         lg_k = self.lg_k, other.lg_k
         told = [one._told for one in (self, other) if one._told]
         self._told = min(told) if told else None
         self._seen = self._seen or other._seen
         self._fold(other._hashes, other._numbers, other._theta, None if told else max(lg_k))
         return self
+
+    def _saw_nothing(self) -> bool:
+        return not self._seen
 
     def _fold(self, hashes: np.ndarray, numbers: np.ndarray, theta: int, lg_k: int | None = None) -> None:
         """Entries of another part of the stream, none twice or each row's own: keep the smallest hashes."""

@@ -71,6 +71,9 @@ class VarOpt(Sketch):
         """Rows seen, without nulls and those of weight 0."""
         return int(self._peer.n)
 
+    def _saw_nothing(self) -> bool:
+        return not self.n
+
     def __len__(self) -> int:
         """Rows kept."""
         return int(self._peer.num_samples)
@@ -110,7 +113,8 @@ class VarOpt(Sketch):
             raise SketchError(f"VarOpt: a sample of {self.kind} items can't take in {other!r}")
         if self.n + other.n >= MOST_ROWS:
             raise SketchError("VarOpt: more rows than a sample counts")
-        self._unite(min(self.k, other.k), self._peer, other._peer)
+        if other.n:
+            self._unite(min(self.k, other.k), self._peer, other._peer)
         return self
 
     def _unite(self, k: int, *peers: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ FAMILIES = [
         confidence=0.954,
         loose=0.5,
         view=_coupons_or_registers,
+        depths=(0, 1, 7, 8, 25, 96, 97, 3000),
     ),
     Family(
         "Theta",
@@ -99,6 +101,7 @@ FAMILIES = [
         confidence=0.954,
         loose=0.5,
         parts=True,
+        depths=(0, 1, 511, 512, 513, 3000),
     ),
     Family(
         "SlidingHLL",
@@ -119,13 +122,14 @@ FAMILIES = [
         {"k": 64},
         ("long", "double"),
         promises.quantiles,
-        others=({"k": 200}, {"k": 16}),
+        others=({"k": 200}, {"k": 8}),
         typed=_NUMBERS,
         seeded=True,
         confidence=0.99,
         loose=0.3,
         order=False,
         resumes=False,
+        depths=(0, 1, 64, 65, 700, 15_000),
     ),
     Family(
         "DDSketch",
@@ -146,8 +150,10 @@ FAMILIES = [
         promises.frequencies,
         others=({"max_size": 256}, {"max_size": 8}),
         typed=_ITEMS,
+        mixed=functools.partial(promises.frequencies, max_size=8),
         loose=0.2,
         order=False,
+        depths=(0, 1, 6, 49, 1000),
     ),
     Family(
         "CountMin",
@@ -182,6 +188,7 @@ FAMILIES = [
         seeded=True,
         confidence=0.95,
         loose=0.4,
+        depths=(0, 1, 50, 51, 3000),
     ),
     Family(
         "WeightedReservoir",
@@ -278,6 +285,7 @@ FAMILIES = [
         others=({"lg_k": 11}, {"lg_k": 7}),
         confidence=0.954,
         loose=0.5,
+        depths=(0, 1, 48, 49, 300, 1800, 9000),
     ),
     Family(
         "Tuple",
@@ -291,6 +299,7 @@ FAMILIES = [
         confidence=0.954,
         loose=0.5,
         parts=True,
+        depths=(0, 1, 512, 513, 3000),
     ),
     Family(
         "REQ",
@@ -305,6 +314,7 @@ FAMILIES = [
         cut=False,
         order=False,
         repeats=False,
+        depths=(0, 1, 4, 5, 300, 5000),
     ),
     Family(
         "ClassicQuantiles",
@@ -319,6 +329,7 @@ FAMILIES = [
         cut=False,
         order=False,
         repeats=False,
+        depths=(0, 1, 64, 129, 2000),
     ),
     Family(
         "TDigest",
@@ -331,6 +342,7 @@ FAMILIES = [
         order=False,
         resumes=False,
         without=("infinities",),
+        depths=(0, 1, 2, 500, 5000),
     ),
     Family(
         "VarOpt",

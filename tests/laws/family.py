@@ -26,13 +26,15 @@ class Family:
     `single` and `groups` are the classes; `params` theirs, with `typed` naming a parameter that depends on
     the kind of column; `others` further parameters that may be merged with the first. `inputs` gives the
     row-wise inputs of rows by their numbers. `promise` holds a sketch to what it promises (`promises`), kept
-    at `confidence`; `loose` is the share of the bound that errors reach at least now and then.
+    at `confidence`; `mixed` does so for one merged from those of `others`, where that is less; `loose` is the
+    share of the bound that errors reach at least now and then.
 
     `cut`, `parts`: whether any cut into batches, and merged parts, equal the whole to the byte, and where not
     whether they keep its promise. `order`: whether merging in any order gives the same `view`, the bytes.
     `resumes`: whether a sketch read from bytes goes on as the one written would; no image of DataSketches
     holds KLL's coins. `repeats`: whether a second run gives the same bytes; the package's coins are seeded by
-    the clock. `without` names streams that a family refuses to take.
+    the clock. `without` names streams that a family refuses to take. `depths`: how many values fill a sketch
+    to either side of each change of its form.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Family:
     seeded: bool = False
     confidence: float = 1.0
     loose: float = 0.0
+    mixed: Callable[[Any, list[Any]], float] | None = None
     cut: bool = True
     parts: bool = False
     order: bool = True
@@ -54,6 +57,7 @@ class Family:
     repeats: bool = True
     resumes: bool = True
     without: tuple[str, ...] = ()
+    depths: tuple[int, ...] = (0, 1, 2, 50, 51, 3000)
 
     def __str__(self) -> str:
         return self.name

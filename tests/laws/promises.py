@@ -138,7 +138,8 @@ def decayed_quantiles(sketch: Any, values: list[Any]) -> float:
     return worst
 
 
-def frequencies(sketch: Any, values: list[Any]) -> float:
+def frequencies(sketch: Any, values: list[Any], max_size: int | None = None) -> float:
+    """Of one `max_size`, or merged from sketches of which `max_size` is the smallest."""
     counts = Counter(values)
     if sketch.weight != len(values):
         return BROKEN
@@ -146,7 +147,7 @@ def frequencies(sketch: Any, values: list[Any]) -> float:
         lower, upper = sketch.bounds(value)
         if not lower <= count <= upper:
             return BROKEN
-    promised = 3.5 / sketch.max_size * len(values)
+    promised = 3.5 / (max_size or sketch.max_size) * len(values)
     top = {item.item for item in sketch.top(len(counts))}
     if any(count > promised and value not in top for value, count in counts.items()):
         return BROKEN

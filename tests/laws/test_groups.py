@@ -64,7 +64,7 @@ def test_groups_merge_as_singles_do(family: Family, kind: str) -> None:
     merged.merge(np.append(np.tile(np.arange(N), 3), [0, 1]), images)
     for group in range(N):
         singles = [part[group] for part in parts]
-        expected = family.new(kind, 9) | singles[0] | singles[1] | singles[2]
+        expected = family.new(kind, 9).merge(singles[0]).merge(singles[1]).merge(singles[2])
         if family.order and not (family.seeded and expected.n == 0):
             # What saw nothing keeps a random state of its own.
             assert merged[group].to_bytes() == expected.to_bytes()

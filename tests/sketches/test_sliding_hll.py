@@ -166,7 +166,7 @@ def test_groups_take_lists_and_nulls_and_refuse_what_they_have_not() -> None:
         groups.update([0], ["x"])
     image = SlidingHLL().update("x", time=5).to_bytes()
     for bad, told in (
-        (SlidingHLL(10).to_bytes(), "lg_k=10"),
+        (SlidingHLL(10).update([1], time=[0]).to_bytes(), "lg_k=10"),
         (SlidingHLL(window=5.0).to_bytes(), "5 s"),
         (b"", "few"),
     ):

@@ -90,10 +90,18 @@ def test_merging_is_associative_and_commutative(sizes: tuple) -> None:
         starts = np.cumsum([0, *sizes]) * 4 // 5  # they overlap
         ranges = [np.arange(a, a + n) for a, n in zip(starts, sizes)]
         parts = [Theta(lg).update(values) for lg, values in zip(lg_ks, ranges)]
-        image = Theta(min(lg_ks)).update(np.concatenate(ranges)).to_bytes()
+        smallest = min(lg_k for lg_k, size in zip(lg_ks, sizes) if size)  # an empty one lowers no other
+        image = Theta(smallest).update(np.concatenate(ranges)).to_bytes()
         for a, b, c in itertools.permutations(parts):
             assert ((a | b) | c).to_bytes() == (a | (b | c)).to_bytes() == image
-            assert (a | b | c).lg_k == min(lg_ks)
+            assert (a | b | c).lg_k == smallest
+
+
+def test_differences_are_as_exact_as_what_they_are_taken_from() -> None:
+    large = Theta(14).update(np.arange(9_000))
+    assert (large - Theta(4)).to_bytes() == large.to_bytes() == (large | Theta(4)).to_bytes()
+    assert (large - Theta(4).update(np.arange(9))).estimate() == 8_991
+    assert (Theta(4) | large).to_bytes() == large.to_bytes()
 
 
 def test_exact_sets_are_sets() -> None:
