@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +20,7 @@ from .aggregates import Aggregate
 from .durations import Duration, microseconds, written
 from .event_time import TIME, event_time, first_line
 from .inputs import check_input
+from .kafka.settings import check_settings, servers
 from .sources import FrameSource, KafkaSource
 from .windows import Tumbling, Window
 
@@ -99,21 +100,28 @@ class Stream:
         *,
         value: Decoder,
         time: str | pl.Expr | None = None,
-        bootstrap_servers: str = "localhost:9092",
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
         config: Mapping[str, Any] | None = None,
     ) -> Stream:
         """The messages of `topic`, their values decoded by `value`, such as ``json({"user": pl.String})``.
 
         `time` is the column, or an expression over the decoded columns, that holds the event time; without
-        it the messages' own timestamps are taken. `config` holds further librdkafka settings. Raises
-        `TypeError` for a time that is no column, or no time: of numbers the unit has to be said, as in
+        it the messages' own timestamps are taken. Text is read as ISO 8601, and what names no offset from
+        UTC is taken as UTC; of numbers the unit has to be said, as in
         ``time=pl.from_epoch("at", time_unit="ms")``.
+
+        `bootstrap_servers` is ``"host:port"``, several with commas between or as a list; `config` holds
+        further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
+        `ValueError` for a setting that librdkafka doesn't know.
         """
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
         if not hasattr(value, "decode") or not hasattr(value, "schema"):
             raise TypeError(f"value is {value!r}, no decoder; write one such as value=json({{{_EXAMPLE}}})")
-        source = KafkaSource(topic, value, bootstrap_servers, dict(config or {}))
+        if not isinstance(config, Mapping | None):
+            raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
+        check_settings(config or {})
+        source = KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {}))
         return cls(source, _time(time, source.schema))
 
     @classmethod

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..operators.kafka.secrets import Settings
+from ..operators.kafka.settings import check_settings
 from ..operators.stream import Stream
 
 Place = Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]]
@@ -125,6 +126,7 @@ class KafkaOptions:
         return self._consistent()
 
     def _consistent(self) -> KafkaOptions:
+        check_settings(self.config)
         if self.starting is not None and self.starting_ms is not None:
             raise ValueError("startingOffsets and startingTimestamp exclude each other; leave one out")
         return self

@@ -69,3 +69,10 @@ def test_bounded_and_unbounded_reads_have_different_ends() -> None:
         ends.unbounded()
     with pytest.raises(ValueError, match="would read nothing"):
         KafkaOptions.parse({**GIVEN, "startingOffsets": "latest"}).bounded()
+
+
+def test_a_misspelt_kafka_setting_is_named_before_anything_is_read() -> None:
+    options = KafkaOptions.parse({**GIVEN, "kafka.sasl.usernmae": "me"})
+    for bounds in (options.bounded, options.unbounded):
+        with pytest.raises(ValueError, match=r'"sasl\.usernmae"; did you mean "sasl\.username"'):
+            bounds()

@@ -1,0 +1,86 @@
+"""A user's Kafka settings, looked at where a stream is defined and not when a client fails on them.
+
+librdkafka itself says which names and values it takes, so that each version is held to its own.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from .config import as_text
+from .librdkafka import library
+from .secrets import without_secrets
+
+_UNKNOWN = -2
+# Of confluent-kafka's own, not librdkafka's; a library of plug-ins would be loaded by the look at it.
+_NOT_ASKED = ("logger", "plugin.library.paths", "default.topic.config")
+
+
+def check_settings(config: Mapping[str, Any]) -> None:
+    """Raises `ValueError` that names the first setting librdkafka doesn't know, or whose value it refuses.
+
+    Where the library can't be asked, its clients say so themselves when they start.
+
+    >>> check_settings({"security.protocol": "SASL_SSL", "sasl.usernmae": "me"})
+    Traceback (most recent call last):
+    ValueError: there is no Kafka setting "sasl.usernmae"; did you mean "sasl.username"?
+    """
+    rd = library()
+    words = c.create_string_buffer(512)
+    for name, value in config.items():
+        if not isinstance(name, str):
+            raise ValueError(f'a Kafka setting is named {name!r}; names are strings such as "client.id"')
+        if callable(value) or name in _NOT_ASKED or rd is None:
+            continue
+        conf = rd.rd_kafka_conf_new()
+        said = rd.rd_kafka_conf_set(conf, name.encode(), as_text(value).encode(), words, len(words))
+        rd.rd_kafka_conf_destroy(conf)
+        if said == _UNKNOWN:
+            raise ValueError(f'there is no Kafka setting "{name}"{_meant(name)}')
+        if said != 0:
+            told = without_secrets(words.value.decode(errors="replace"), config)
+            raise ValueError(f'the Kafka setting "{name}": {told}')
+
+
+def servers(given: str | Sequence[str]) -> str:
+    """The brokers' addresses as librdkafka takes them, from one text or from a list.
+
+    >>> servers(["one:9092", "two:9092"])
+    'one:9092,two:9092'
+    """
+    listed = given.split(",") if isinstance(given, str) else given
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
+        raise TypeError(f'bootstrap_servers is {given!r}; write "host:port", or a list of such')
+    if not listed or not all(one.strip() for one in listed):
+        raise ValueError(f'bootstrap_servers is {given!r}; name a broker at least, as "host:port"')
+    return ",".join(one.strip() for one in listed)
+
+
+def _meant(name: str) -> str:
+    near = get_close_matches(name.lower().replace("_", "."), _names(), 1, 0.7)
+    return f'; did you mean "{near[0]}"?' if near else "; librdkafka's CONFIGURATION.md lists all"
+
+
+@cache
+def _names() -> list[str]:
+    """All settings' names, from the table that the library prints; none where it can't be had."""
+    rd = library()
+    try:
+        libc, show = c.CDLL(None), rd.rd_kafka_conf_properties_show  # type: ignore[union-attr]
+        libc.fdopen.restype, libc.fdopen.argtypes = c.c_void_p, [c.c_int, c.c_char_p]
+        libc.fclose.argtypes = show.argtypes = [c.c_void_p]
+    except (TypeError, AttributeError, OSError):
+        return []
+    with tempfile.TemporaryFile() as file:
+        stream = libc.fdopen(os.dup(file.fileno()), b"w")
+        show(stream)
+        libc.fclose(stream)
+        file.seek(0)
+        return re.findall(r"^([a-z0-9_.]+) +\|", file.read().decode(errors="replace"), re.M)
