@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..sketches.columns import as_array, as_values
+from ..sketches.columns import as_array, stored_values
 from ..sketches.hash import fmix, hash_int64, hash_values
 from ..sketches.jit import kernel
 
@@ -74,7 +74,7 @@ def hash_keys(keys: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, np.ndarr
     h1 = np.zeros(rows, np.uint64)
     h2 = np.zeros(rows, np.uint64)
     for key in keys:
-        values = as_values(key)
+        values = stored_values(key)
         more1, more2 = hash_values(values)
         if values.rows is not None:
             some1, some2 = more1, more2

@@ -1,4 +1,4 @@
-"""The further inputs of an aggregate, row by row: what no weight and no number can be made of is left out."""
+"""What an aggregate is given, row by row: what no time, weight or number can be made of is left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Rows of weight 0 are in no sample, so they may be left out like the others.
 
 def check_input(name: str, column: str, kind: pa.DataType) -> None:
     """Raise `TypeError` for a column that can't be that input."""
-    if name in _LIMITS and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    sorts = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if name in _LIMITS and not any(belongs(kind) for belongs in sorts):
         raise TypeError(f"{name}={column!r} must name a column of numbers, got one of {kind}; cast it first")
 
 
@@ -36,7 +37,30 @@ def usable(column: pa.Array, inputs: Mapping[str, Any]) -> tuple[pa.Array, dict[
             continue
         numbers = given[name]
         sizes = numbers.cast(pa.float64(), safe=False)
+        numbers = sizes if pa.types.is_decimal(numbers.type) else numbers
         fine = pc.fill_null(pc.and_(pc.greater_equal(sizes, least), pc.less_equal(sizes, most)), False)
         given[name] = pc.if_else(fine, numbers, pa.scalar(0, numbers.type))
         column = pc.if_else(fine, column, pa.scalar(None, column.type))
     return column, given
+
+
+def within_reach(column: pa.Array) -> pa.Array:
+    """The column with null for points in time that microseconds can't tell, 292,000 years off and more.
+
+    Such dates are written by broken producers, and one of them is no reason to end a stream.
+
+    >>> within_reach(pa.array([1, 1 << 60], pa.int64()).view(pa.timestamp("ms"))).null_count
+    1
+    """
+    kind = column.type
+    if kind == pa.date32():
+        most, counts = (1 << 63) // 86_400_000_000, column.view(pa.int32())
+    elif kind == pa.date64() or (pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")):
+        each = 1_000_000 if pa.types.is_timestamp(kind) and kind.unit == "s" else 1_000
+        most, counts = (1 << 63) // each, column.view(pa.int64())
+    else:
+        return column
+    near = pc.and_(pc.less(counts, most), pc.greater(counts, -most))
+    if pc.all(near, min_count=0).as_py():
+        return column
+    return pc.if_else(near, column, pa.scalar(None, kind))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from .accounting import Account
 from .grouping import GroupIndex
-from .inputs import usable
+from .inputs import usable, within_reach
 from .lateness import PartitionTime, broken_clocks
 from .row_steps import Refuse, RowSteps, once
 from .stream import Stream
@@ -124,7 +124,7 @@ class Sketcher:
         for name, asked in self.stream.aggregates.items():
             groups = self._groups[name]
             groups.resize(len(self._index))
-            column = None if asked.column is None else columns[asked.column]
+            column = None if asked.column is None else within_reach(columns[asked.column])
             given = {name: columns[source] for name, source in asked.inputs.items()}
             if given:
                 column, given = usable(column, given)

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ..sketches.columns import as_array
+from ..sketches import times
 from ..sketches.protocol import SketchError
 from .items import Rows
 
@@ -32,23 +31,8 @@ def as_seconds(span: timedelta | float, family: str, name: str) -> float:
 
 
 def as_times(time: Any, rows: Rows, family: str) -> np.ndarray:
-    """One event time an item as int64 microseconds since 1970; one time stands for all rows.
-
-    Takes timestamps, dates, or whole microseconds. Raises `ValueError` for a null or another number of times.
-    """
-    if time is None:
-        raise TypeError(f"{family}: needs the rows' event times, update(…, time=…)")
-    array = as_array([time] if isinstance(time, (datetime, date)) else time)
-    if array.null_count:
-        raise ValueError(f"{family}: a row without a time can't be sampled by time; leave it out")
-    if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
-        array = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False).view(pa.int64())
-    elif not pa.types.is_integer(array.type):
-        raise TypeError(f"{family}: time must be timestamps or int64 microseconds, got {array.type}")
-    times = array.cast(pa.int64()).to_numpy()
-    if len(times) == 1 and rows.length != 1:
-        times = np.broadcast_to(times, rows.length)
-    return np.ascontiguousarray(rows.per_item(times, "time"))
+    """One event time an item, from those of the rows; takes and raises what `times.as_times` does."""
+    return rows.per_item(times.as_times(time, rows.length, family), "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +89,4 @@ def moved(weights: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 def as_moment(now: datetime | int, family: str) -> int:
     """One time as int64 microseconds since 1970. Raises `TypeError` and `ValueError` as `as_times` does."""
-    return int(as_times(now, Rows(pa.nulls(1), None, 1), family)[0])
+    return int(times.as_times(now, 1, family)[0])

@@ -13,7 +13,7 @@ from ..sketches.group_numbers import as_groups, grown
 from ..sketches.image_columns import as_images
 from ..sketches.protocol import Groups, Sketch, SketchError
 from .decay import HalfLife, as_moment, as_seconds, as_times, moved
-from .items import as_rows
+from .items import Rows, as_rows
 
 _IMAGE = struct.Struct("<4sBxxxdqdqq")
 _MAGIC, _VERSION = b"SGDC", 1
@@ -50,8 +50,10 @@ class DecayedCountGroups(Groups):
         """Count values, by their event times, in their groups; nulls are skipped."""
         if set(inputs) != {"time"}:
             raise TypeError("DecayedCount: expected update(…, time=…), one event time a row")
-        rows = as_rows(values)
-        times = as_times(inputs["time"], rows, "DecayedCount")
+        self._count(groups, as_rows(values), inputs["time"])
+
+    def _count(self, groups: Any, rows: Rows, time: Any) -> None:
+        times = as_times(time, rows, "DecayedCount")
         numbers = as_groups(rows.per_item(np.asarray(groups), "group"), len(times), self._n)
         self._add(numbers, *self._decay.weighed(times), np.ones(len(times), np.int64), times)
 
@@ -143,7 +145,8 @@ class DecayedCount(Sketch):
 
     def update(self, values: Any, time: Any = None) -> Self:
         """Count values by their event times, one a row, or one for all; nulls are skipped."""
-        self._groups.update(np.zeros(as_rows(values).length, np.int64), values, time=time)
+        rows = as_rows(values)
+        self._groups._count(np.zeros(rows.length, np.int64), rows, time)
         return self
 
     def merge(self, other: Self) -> Self:

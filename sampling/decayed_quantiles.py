@@ -12,8 +12,8 @@ import numpy as np
 from ..sketches.numbers import as_numbers
 from ..sketches.one_by_one import OneByOne
 from ..sketches.protocol import Sketch, SketchError
-from .decay import HalfLife, as_seconds, as_times, moved
-from .items import Rows, as_rows
+from ..sketches.times import as_times
+from .decay import HalfLife, as_seconds, moved
 
 USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 """The quantiles that `answer` gives."""
@@ -79,10 +79,8 @@ class DecayedQuantiles(Sketch):
 
     def update(self, values: Any, time: Any = None) -> Self:
         """Add numbers with their event times, one a row, or one for all; NaN and nulls are skipped."""
-        rows = as_rows(values)
         found = as_numbers(values, np.float64, self.family)
-        numbers = found.numbers
-        times = as_times(time, Rows(rows.items, found.rows, rows.length), self.family)
+        numbers, times = found.numbers, found.per_value(as_times(time, found.length, self.family))
         kept = ~np.isnan(numbers)
         if kept.any():
             weights, epochs = self._decay.weighed(times[kept])

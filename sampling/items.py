@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from ..sketches.columns import Values, as_array, as_values, flattened
+from ..sketches.columns import Values, as_array, as_values, flattened, is_list
 from ..sketches.hash import SEED, hash_values
 from ..sketches.jit import kernel
 from ..sketches.protocol import SketchError
+from ..sketches.times import cut
 from .priority import mix
-
-_SCALARS = (Mapping, pa.Scalar, datetime, date, time, timedelta, Decimal)
 
 
 class Rows(NamedTuple):
@@ -37,7 +33,8 @@ class Rows(NamedTuple):
 def as_rows(values: Any) -> Rows:
     """Any column, or one scalar, as Arrow items without nulls.
 
-    Lists are flattened, dictionaries decoded; a record batch, an Arrow table or a data frame gives structs.
+    Lists are flattened, dictionaries decoded, timestamps cut to the microsecond; a record batch, an Arrow
+    table or a data frame gives structs.
 
     >>> as_rows([["a", None], [], ["b"]]).rows.tolist()
     [0, 2]
@@ -45,24 +42,10 @@ def as_rows(values: Any) -> Rows:
     StructType(struct<user: int64, text: string>)
     """
     if isinstance(values, Values):
-        length = len(values) if values.rows is None else int(values.rows.max(initial=-1)) + 1
-        return Rows(values.to_arrow(), values.rows, length)
-    if isinstance(values, pa.Table):
-        values = values.to_struct_array()
-    elif isinstance(values, _SCALARS):
-        values = [values.as_py() if isinstance(values, pa.Scalar) else values]
+        return Rows(values.to_arrow(), values.rows, values.length)
     array = as_array(values)
     items, rows = flattened(array)
-    if pa.types.is_nested(items.type):
-        # Arrow takes no rows that have views inside.
-        items = items.cast(kept_type(items.type))
-    return Rows(items, rows, len(array))
-
-
-def is_list(given: pa.DataType) -> bool:
-    """Whether values of the type are lists."""
-    types = pa.types
-    return bool(types.is_list(given) or types.is_large_list(given) or types.is_fixed_size_list(given))
+    return Rows(cut(items), rows, len(array))
 
 
 def kept_type(given: pa.DataType) -> pa.DataType:

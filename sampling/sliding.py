@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from .bottom_k import BottomK, BottomKGroups, checked_k
-from .decay import as_seconds, as_times
+from .decay import as_moment, as_seconds, as_times
 from .images import Format, Parts
-from .items import Rows, as_rows
+from .items import Rows
 from .shares import share_error
 from .skylines import Skylines
 
@@ -96,7 +96,7 @@ class SlidingWindowSample(BottomK):
         if not len(parts.times):
             return parts.items
         latest = int(parts.times.max())
-        end = latest if now is None else int(as_times(now, as_rows(0), self.family)[0])
+        end = latest if now is None else as_moment(now, self.family)
         span = self.window if window is None else as_seconds(window, self.family, "window")
         if span > self.window:
             raise ValueError(

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..sketches.columns import as_array
 from ..sketches.protocol import SketchError
+from ..sketches.times import cut
 from .bottom_k import BottomK, BottomKGroups, checked_k, plain
 from .images import MOST_K, Format
 from .items import Rows, hash_items, kept_type, kernel_columns
@@ -37,7 +38,7 @@ class StratifiedReservoirGroups(BottomKGroups):
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
         if set(inputs) != {"key"} or inputs["key"] is None:
             raise TypeError(f"{self._format.name}: expected update(…, key=…), one key a row")
-        keys = as_array(inputs["key"])
+        keys = cut(as_array(inputs["key"]))
         if len(keys) == 1 and rows.length != 1:
             keys = keys.take(pa.array(np.zeros(rows.length, np.int64)))
         numbers = rows.per_item(np.arange(len(keys)), "key")

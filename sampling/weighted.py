@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..sketches.columns import as_array
+from ..sketches.weights import as_doubles
 from . import weighted_jumps as jumps
 from .images import Format
 from .items import Rows
@@ -18,11 +18,7 @@ _BITS = np.array([LEAST_WEIGHT, MOST_WEIGHT]).view(np.int64)
 
 def as_weights(weight: Any, rows: Rows, family: str) -> np.ndarray:
     """One weight an item as float64; one number stands for all. Raises `ValueError` for impossible ones."""
-    if isinstance(weight, (int, float)):
-        weight = np.full(rows.length, float(weight))
-    elif not isinstance(weight, np.ndarray):
-        weight = as_array(weight).to_numpy(zero_copy_only=False)
-    weights = np.ascontiguousarray(rows.per_item(weight, "weight"), np.float64)
+    weights = rows.per_item(as_doubles(weight, rows.length, f"{family}: expected one weight"), "weight")
     least, most = jumps.bit_range(weights)
     if len(weights) and not (_BITS[0] <= least and most <= _BITS[1]):
         wrong = ~((weights == 0.0) | (weights >= LEAST_WEIGHT) & (weights <= MOST_WEIGHT))

@@ -12,7 +12,7 @@ from . import bloom_kernels as kernels
 from .bloom import Bloom, check, keys_of
 from .bloom_bytes import Image, parse
 from .bloom_shape import LAYOUTS, Layout, Shape, shape
-from .columns import Values, as_array, as_values
+from .columns import as_values
 from .group_numbers import as_groups
 from .image_columns import as_images
 from .lazy_tables import ROWS_AT_ONCE, LazyTables
@@ -61,10 +61,9 @@ class BloomGroups(Groups):
         self._n = max(n, self._n)
 
     def _rows(self, groups: np.ndarray, values: Any) -> tuple[np.ndarray, np.ndarray]:
-        values = values if isinstance(values, Values) else as_array(values)
-        rows = len(groups) if isinstance(values, Values) and values.rows is not None else len(values)
         found = as_values(values)
-        return found.per_value(as_groups(groups, rows, self._n)), keys_of(found, self._layout, self._seed)
+        numbers = found.per_value(as_groups(groups, found.length, self._n))
+        return numbers, keys_of(found, self._layout, self._seed)
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
         """Add values to their groups. Raises as for one."""

@@ -1,8 +1,8 @@
-"""Whatever a caller has, as the few plain arrays that kernels take.
+"""Columns as the few plain arrays that kernels take.
 
-Scalars, lists, NumPy, Arrow, Polars and pandas columns become `Values`: int64 or float64 numbers, or the
-offsets and data buffers of strings, without a Python object a value. Nulls are left out, lists flattened,
-dictionaries decoded; `rows` remembers which row each value came from.
+`as_array` takes whatever a caller has; here it becomes `Values`: int64 or float64 numbers, or the offsets
+and data buffers of strings, without a Python object a value. Nulls are left out and lists flattened; `rows`
+remembers which row each value came from.
 """
 
 from __future__ import annotations
@@ -14,16 +14,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import as_array
+from .times import micros
+
+__all__ = ["Kind", "Values", "as_array", "as_values", "flattened", "is_list", "stored_values"]
+
 Kind = Literal["int64", "float64", "string", "binary"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Values:
     """A column without nulls, ready for a kernel.
 
     `numbers` holds int64 or float64 (contiguous); for strings and binary `data` (uint8) holds the bytes of
     value ``i`` from ``offsets[i]`` to ``offsets[i + 1]`` (int32 or int64). `rows` is None where value ``i``
-    came from row ``i``, else the row number of each value.
+    came from row ``i``, else the row number of each value, among `height` rows. `unsigned` tells that int64
+    numbers are the bits of uint64 ones.
     """
 
     kind: Kind
@@ -31,9 +37,16 @@ class Values:
     offsets: np.ndarray
     data: np.ndarray
     rows: np.ndarray | None
+    height: int = 0
+    unsigned: bool = False
 
     def __len__(self) -> int:
         return len(self.offsets) - 1 if self.kind in ("string", "binary") else len(self.numbers)
+
+    @property
+    def length(self) -> int:
+        """How many rows the column had."""
+        return len(self) if self.rows is None else self.height
 
     def per_value(self, per_row: np.ndarray) -> np.ndarray:
         """A row-wise array (group numbers, weights) as a value-wise one."""
@@ -60,64 +73,61 @@ _NO_OFFSETS = np.zeros(1, np.int64)
 _NO_DATA = np.empty(0, np.uint8)
 
 
-def as_values(values: Any) -> Values:
-    """Normalise a scalar, list, NumPy, Arrow, Polars or pandas column.
+def as_values(values: Any, decimals: bool = False) -> Values:
+    """Normalise a scalar, list, NumPy, Arrow, Polars or pandas column: the same values give the same numbers.
 
-    Integers of every width, booleans, dates and timestamps become int64 (uint64 keeps its bits, as
-    DataSketches does); floats become float64. Raises `TypeError` for types that no sketch counts.
+    Integers of every width and booleans become int64 (uint64 keeps its bits, as DataSketches does), floats
+    float64. Points in time become microseconds since 1970, so that an instant is one value as a date, in
+    seconds or in nanoseconds (which are cut to the microsecond), and a time without a zone is taken as UTC;
+    times of day and durations become microseconds too.
+
+    Nulls are skipped, as in SQL: None, NA, NaT, what a NumPy mask hides. NaN is no null but a float, and all
+    NaN are one value; quantiles, in whose order it has no place, skip it. Only beside values that are no
+    numbers is NaN a gap, as pandas writes it, and skipped.
+
+    `decimals` become float64 where a family adds up or orders numbers. Raises `TypeError`, naming the type
+    and what to cast it to, for types that no sketch counts.
 
     >>> as_values([3, None, 4]).numbers.tolist(), as_values([3, None, 4]).rows.tolist()
     ([3, 4], [0, 2])
     >>> as_values([["a", "b"], [], ["c"]]).rows.tolist()
     [0, 0, 2]
+    >>> from datetime import date, datetime
+    >>> as_values(date(2026, 1, 1)).numbers == as_values(datetime(2026, 1, 1)).numbers
+    array([ True])
     """
     if isinstance(values, Values):
         return values
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iufb" and values.ndim == 1:
-        return _numbers(values, None)
-    return _from_arrow(as_array(values))
+    if type(values) is np.ndarray and values.dtype.kind in "iufb" and values.ndim == 1:
+        return _numbers(values, None, 0)
+    array = as_array(values)
+    items, rows = flattened(array)
+    if pa.types.is_temporal(items.type):
+        return _numbers(micros(items), rows, len(array))
+    if decimals and pa.types.is_decimal(items.type):
+        items = items.cast(pa.float64())
+    return _values(items, rows, len(array))
 
 
-def as_array(values: Any) -> pa.Array:
-    """Any accepted column as one Arrow array."""
-    if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
-    if isinstance(values, pa.Array):
-        return values
-    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
-        chunked = pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pa.array(values)
-        return as_array(chunked)
-    if isinstance(values, np.generic):
-        values = values.item()
-    if values is None or isinstance(values, (str, bytes, int, float, bool)):
-        values = [values]
-    if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise TypeError(f"expected a one-dimensional column, got an array of shape {values.shape}")
-    try:
-        return pa.array(values)
-    except OverflowError:
-        return pa.array(values, pa.uint64())
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        if hasattr(values, "__iter__") and any(isinstance(v, float) for v in values):
-            return pa.array([None if v is None else float(v) for v in values], pa.float64())
-        raise TypeError(f"expected a column of one type, got {_shorten(values)}") from None
+def stored_values(values: Any) -> Values:
+    """As `as_values`, but a time is the number it is stored as, in the unit of its own column."""
+    array = as_array(values)
+    items, rows = flattened(array)
+    if pa.types.is_temporal(items.type):
+        items = items.view(pa.int32() if items.type.bit_width == 32 else pa.int64())
+    return _values(items, rows, len(array))
 
 
 def flattened(array: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
-    """Dictionaries and views decoded, lists flattened, nulls left out; and the row of each value.
+    """The values of an array that `as_array` gave, lists flattened and nulls left out; and the row of each.
 
     The rows are None where value ``i`` came from row ``i``.
     """
     rows: np.ndarray | None = None
-    array = _plain(array)
-    while (
-        pa.types.is_list(array.type)
-        or pa.types.is_large_list(array.type)
-        or pa.types.is_fixed_size_list(array.type)
-    ):
+    while is_list(array.type):
         parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
         rows = parents if rows is None else rows[parents]
-        array = _plain(pc.list_flatten(array))
+        array = pc.list_flatten(array)
     if array.null_count:
         kept = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
         rows = kept if rows is None else rows[kept]
@@ -125,56 +135,42 @@ def flattened(array: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
     return array, rows
 
 
-def _from_arrow(array: pa.Array) -> Values:
-    array, rows = flattened(array)
-    kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _strings(array, "string", rows)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _strings(array, "binary", rows)
-    if pa.types.is_null(kind):
-        return Values(
-            "int64", _NO_NUMBERS, _NO_OFFSETS, _NO_DATA, rows if rows is not None else np.empty(0, np.int64)
-        )
-    if pa.types.is_temporal(kind):
-        array = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+def is_list(kind: pa.DataType) -> bool:
+    """Whether values of the type are lists."""
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _values(items: pa.Array, rows: np.ndarray | None, height: int) -> Values:
+    kind, types = items.type, pa.types
+    if types.is_string(kind) or types.is_large_string(kind):
+        return _strings(items, "string", rows, height)
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return _strings(items, "binary", rows, height)
+    if types.is_null(kind):
+        none = rows if rows is not None else np.empty(0, np.int64)
+        return Values("int64", _NO_NUMBERS, _NO_OFFSETS, _NO_DATA, none, height)
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         raise TypeError(f"a column of {kind} can't be sketched; cast it to an integer, a double or a string")
-    return _numbers(array.to_numpy(zero_copy_only=False), rows)
+    return _numbers(items.to_numpy(zero_copy_only=False), rows, height)
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    """Dictionaries decoded, views as offsets and data."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_string_view(array.type):
-        return array.cast(pa.large_string())
-    if pa.types.is_binary_view(array.type):
-        return array.cast(pa.large_binary())
-    return array
+def _numbers(numbers: np.ndarray, rows: np.ndarray | None, height: int) -> Values:
+    dtype = numbers.dtype
+    if dtype.kind == "f":
+        whole = np.ascontiguousarray(numbers, np.float64)
+        return Values("float64", whole, _NO_OFFSETS, _NO_DATA, rows, height)
+    wide = dtype.kind == "u" and dtype.itemsize == 8
+    whole = np.ascontiguousarray(numbers, np.uint64).view(np.int64) if wide else numbers
+    return Values("int64", np.ascontiguousarray(whole, np.int64), _NO_OFFSETS, _NO_DATA, rows, height, wide)
 
 
-def _numbers(numbers: np.ndarray, rows: np.ndarray | None) -> Values:
-    if numbers.dtype.kind == "f":
-        return Values("float64", np.ascontiguousarray(numbers, np.float64), _NO_OFFSETS, _NO_DATA, rows)
-    if numbers.dtype == np.uint64:
-        whole = np.ascontiguousarray(numbers).view(np.int64)
-    else:
-        whole = np.ascontiguousarray(numbers, np.int64)
-    return Values("int64", whole, _NO_OFFSETS, _NO_DATA, rows)
-
-
-def _strings(array: pa.Array, kind: Kind, rows: np.ndarray | None) -> Values:
+def _strings(array: pa.Array, kind: Kind, rows: np.ndarray | None, height: int) -> Values:
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     dtype = np.dtype(np.int64 if wide else np.int32)
     _, offsets, data = array.buffers()
     if len(array) == 0 or offsets is None:
-        return Values(kind, _NO_NUMBERS, np.zeros(1, dtype), _NO_DATA, rows)
+        return Values(kind, _NO_NUMBERS, np.zeros(1, dtype), _NO_DATA, rows, height)
     ends = np.frombuffer(offsets, dtype, len(array) + 1, array.offset * dtype.itemsize)
     payload = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_DATA
-    return Values(kind, _NO_NUMBERS, ends, payload, rows)
-
-
-def _shorten(values: Any) -> str:
-    text = repr(values)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return Values(kind, _NO_NUMBERS, ends, payload, rows, height)

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from . import count_min_kernels as kernels
-from .columns import Values, as_array, as_values
+from .columns import Values, as_values
 from .count_min_bytes import MAX_CELLS, MAX_DEPTH, header, parse
 from .java_random import next_ints
 from .protocol import Sketch, SketchError
@@ -87,9 +87,8 @@ class CountMin(Sketch):
         Raises `TypeError` for floats (cast them to what you ask for), `ValueError` for weights that are
         negative or not one a value, `OverflowError` where all weights together exceed int64.
         """
-        array = values if isinstance(values, Values) else as_array(values)
-        found = accepted(array)
-        heavy = _NONE if weights is None else found.per_value(as_weights(weights, len(array)))
+        found = accepted(values)
+        heavy = _NONE if weights is None else found.per_value(as_weights(weights, found.length))
         more = len(found) if weights is None else total(heavy)
         if self.total + more >= 1 << 63:
             raise OverflowError("count-min: the weights add up to more than int64 holds")

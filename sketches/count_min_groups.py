@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import count_min_kernels as kernels
-from .columns import Values, as_array
+from .columns import Values
 from .count_min import CountMin, accepted, keys_of, shape
 from .count_min_bytes import header, image_size, parse
 from .group_numbers import as_groups, grown
@@ -60,9 +60,8 @@ class CountMinGroups(Groups):
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
         """Count values in their groups, ``weight=`` giving whole numbers, one a row. Raises as for one."""
-        values = values if isinstance(values, Values) else as_array(values)
-        rows = len(groups) if isinstance(values, Values) and values.rows is not None else len(values)
         found = accepted(values)
+        rows = found.length
         numbers = found.per_value(as_groups(groups, rows, self._n))
         heavy = _NONE
         if inputs.get("weight") is not None:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 
-from .columns import Values, as_array
 from .ddsketch_answers import Found, quantiles, seen_by
 from .ddsketch_store import Store, read_image
 from .group_numbers import as_groups
@@ -201,11 +200,8 @@ class DDSketchGroups(Groups):
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
         """Add numbers to their groups. Raises `TypeError` for other types."""
-        if not isinstance(values, (Values, np.ndarray)):
-            values = as_array(values)
-        rows = len(groups) if isinstance(values, Values) else len(values)
         numbers = as_numbers(values, np.float64, DDSketch.family)
-        at = numbers.per_value(as_groups(groups, rows, len(self)))
+        at = numbers.per_value(as_groups(groups, numbers.length, len(self)))
         self._store.update(at, numbers.numbers)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:

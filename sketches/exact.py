@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import exact_kernels as kernels
-from .columns import Values, as_array, as_values
+from .columns import Values, as_array, as_values, flattened
 from .extremes import FirstGroups, LastGroups, MaxGroups, MinGroups
 from .group_numbers import as_groups, grown
 from .protocol import Groups, SketchError
@@ -88,14 +88,12 @@ class CountGroups(_Arrays):
 
     def update(self, groups: np.ndarray, values: Any = None, **inputs: Any) -> None:
         """Count rows (`values` None) or the values that are not null."""
-        rows = len(groups)
-        if values is not None:
-            array = values if isinstance(values, Values) else as_array(values)
-            rows = _rows(array, rows)
-        numbers = as_groups(groups, rows, self._n)
-        if values is not None:
-            numbers = _present(array, numbers)
-        kernels.count(numbers, self._at("n"))
+        if values is None:
+            kernels.count(as_groups(groups, len(groups), self._n), self._at("n"))
+            return
+        array = as_array(values)
+        numbers, (_, rows) = as_groups(groups, len(array), self._n), flattened(array)
+        kernels.count(numbers if rows is None else numbers[rows], self._at("n"))
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Add counts."""
@@ -143,8 +141,8 @@ class SumGroups(_Arrays):
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
         """Add numbers. Raises `TypeError` for other types and for a change between whole and float."""
-        numbers, rows = _summands(values, groups, "sum")
-        groups = numbers.per_value(as_groups(groups, rows, self._n))
+        numbers = _summands(values, "sum")
+        groups = numbers.per_value(as_groups(groups, numbers.length, self._n))
         if not len(numbers):
             return
         if self._kind not in (None, numbers.kind):
@@ -253,47 +251,24 @@ def _type(type: Any) -> pa.DataType:
     return type if isinstance(type, pa.DataType) else pa.type_for_alias(str(type))
 
 
-def _rows(array: Any, rows: int) -> int:
-    if isinstance(array, Values) and array.rows is not None:
-        return rows
-    return len(array)
-
-
-def _present(array: Any, groups: np.ndarray) -> np.ndarray:
-    """The group of each non-null value; unlike `as_values` this takes columns of any type."""
-    if isinstance(array, Values):
-        return array.per_value(groups)
-    if (
-        pa.types.is_list(array.type)
-        or pa.types.is_large_list(array.type)
-        or pa.types.is_fixed_size_list(array.type)
-    ):
-        parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
-        return _present(pc.list_flatten(array), groups[parents])
-    if array.null_count:
-        return groups[array.is_valid().to_numpy(zero_copy_only=False)]
-    return groups
-
-
-def _summands(values: Any, groups: Any, name: str) -> tuple[Values, int]:
-    """Numbers that may be added up, whole (within int64) or float, no dates, no strings; and their rows."""
-    if not isinstance(values, (Values, np.ndarray)):
-        values = as_array(values)
+def _summands(values: Any, name: str) -> Values:
+    """Numbers that may be added up, whole (within int64) or float; no times, no strings."""
+    values = values if isinstance(values, (Values, np.ndarray)) else as_array(values)
     leaf = getattr(values, "type", None)
     while leaf is not None and hasattr(leaf, "value_type"):
         leaf = leaf.value_type
-    numbers = as_values(values)
+    numbers = as_values(values, decimals=True)
     if numbers.kind in ("string", "binary") or (leaf is not None and pa.types.is_temporal(leaf)):
         raise TypeError(f"{name}: can't add up a column of {leaf or numbers.kind}; cast it to a number")
-    unsigned = leaf == pa.uint64() or getattr(values, "dtype", None) == np.uint64
-    if unsigned and len(numbers) and int(numbers.numbers.min()) < 0:
+    if numbers.unsigned and len(numbers) and int(numbers.numbers.min()) < 0:
         raise OverflowError(f"{name}: a uint64 above 2^63 − 1 doesn't fit int64; cast the column to double")
-    return numbers, _rows(values, len(groups))
+    return numbers
 
 
 def _doubles(groups: Any, values: Any, n: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    numbers, rows = _summands(values, groups, name)
-    return numbers.per_value(as_groups(groups, rows, n)), np.ascontiguousarray(numbers.numbers, np.float64)
+    numbers = _summands(values, name)
+    at = numbers.per_value(as_groups(groups, numbers.length, n))
+    return at, np.ascontiguousarray(numbers.numbers, np.float64)
 
 
 def _fields(

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import exact_kernels as kernels
-from .columns import Values, as_array, as_values
+from .columns import Values, as_array, as_values, stored_values
 from .group_numbers import as_groups, grown
 from .protocol import Groups, SketchError
+from .times import as_times
 
 TIME = pa.timestamp("us", "UTC")
 """The type of event times."""
@@ -65,14 +66,13 @@ class _Extreme(Groups):
         """
         if not isinstance(values, Values):
             values = as_array(values)
-        found = as_values(values)
-        unknown = isinstance(values, Values) and values.rows is not None
-        numbers = as_groups(groups, len(groups) if unknown else len(values), self._n)
+        found = values if isinstance(values, Values) else stored_values(values)
+        numbers = as_groups(groups, found.length, self._n)
         times = _TIMELESS
         if self._timed:
             if inputs.get("time") is None:
                 raise TypeError(f"{self._name}: needs the rows' event time, update(groups, values, time=…)")
-            times = _micros(inputs["time"], len(numbers), self._name)
+            times = as_times(inputs["time"], len(numbers), self._name, int(_NO_TIME))
         if not len(found):
             return
         self._take(
@@ -243,20 +243,6 @@ class LastGroups(_Extreme):
 
 
 _NO_TIME = np.int64(-(2**63))
-
-
-def _micros(time: Any, rows: int, name: str) -> np.ndarray:
-    """Event times as int64 microseconds, one a row, the smallest int64 for null."""
-    array = as_array(time)
-    if len(array) != rows:
-        raise ValueError(f"{name}: expected one time a row, {rows} in all, got {len(array)}")
-    if pa.types.is_timestamp(array.type):
-        array = array.cast(pa.timestamp("us", array.type.tz), safe=False).view(pa.int64())
-    elif pa.types.is_null(array.type):
-        array = pa.nulls(rows, pa.int64())
-    elif not pa.types.is_integer(array.type):
-        raise TypeError(f"{name}: time must be timestamps or int64 microseconds, got {array.type}")
-    return np.ascontiguousarray(pc.fill_null(array.cast(pa.int64()), int(_NO_TIME)).to_numpy())
 
 
 def _as_type(type: Any) -> pa.DataType:

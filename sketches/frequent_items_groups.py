@@ -11,12 +11,12 @@ from . import frequent_items_bytes as images
 from . import frequent_items_kernels as kernels
 from . import frequent_items_strings as strings
 from . import frequent_items_tables as tables
-from .columns import Values, as_array, as_values
+from .columns import Values, as_values
 from .frequent_items_deletion import delete, overdrawn
 from .group_numbers import as_groups, frozen, grown
 from .group_order import by_group
 from .image_columns import as_images
-from .numbers import without_unsigned
+from .numbers import check_signed
 from .protocol import Groups, SketchError
 from .weights import as_weights, total
 
@@ -84,11 +84,8 @@ class FrequentItemsGroups(Groups):
         self._change(groups, values, inputs.get("weight"), deleting=True)
 
     def _change(self, groups: np.ndarray | None, values: Any, weights: Any, deleting: bool) -> None:
-        if not isinstance(values, Values):
-            values = as_array(values)
         found = self._accepted(values)
-        unknown = groups is not None and isinstance(values, Values) and values.rows is not None
-        rows = len(groups) if unknown else len(values)  # type: ignore[arg-type]
+        rows = found.length
         numbers = _NONE if groups is None else as_groups(groups, rows, self._n)
         numbers = _NONE if self._n == 1 else found.per_value(numbers)
         heavy = _NONE
@@ -125,12 +122,11 @@ class FrequentItemsGroups(Groups):
             )
 
     def _accepted(self, values: Any) -> Values:
-        if self.kind == "long":
-            values = without_unsigned(values, np.dtype(np.int64), "frequent items")
         found = as_values(values)
         wanted = "string" if self.kind == "string" else "int64"
         if len(found) and found.kind != wanted:
             raise TypeError(f"frequent items: this sketch counts {self.kind}s, got a column of {found.kind}")
+        check_signed(found, "frequent items")
         return found
 
     def _add(self, groups: np.ndarray, found: Values, weights: np.ndarray, deleting: bool) -> None:

@@ -60,9 +60,10 @@ class HLLGroups(Groups):
         if inputs:
             raise TypeError(f"HLL takes no further inputs, got {', '.join(inputs)}")
         values = as_values(values)
-        numbers = values.per_value(np.asarray(groups))
-        if len(numbers) != len(values) or numbers.dtype.kind not in "iu":
-            as_groups(numbers, len(values), self._n)
+        groups = np.asarray(groups)
+        if len(groups) != values.length or groups.dtype.kind not in "iu":
+            as_groups(groups, values.length, self._n)
+        numbers = values.per_value(groups)
         ordered = len(values) >= _ROWS_A_GROUP * self._n
         if values.kind == "int64" and not ordered:
             for start in range(0, len(values), _ROWS):

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from . import kll_update
-from .columns import Values, as_array
 from .group_numbers import as_groups
 from .image_columns import as_images, image_column
 from .kll_levels import normalized_rank_error
@@ -261,13 +260,8 @@ class KLLGroups(Groups):
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
         """Add numbers to their groups. Raises `TypeError` for other types."""
-        if not isinstance(values, Values):
-            values = values if isinstance(values, np.ndarray) else as_array(values)
-            rows = len(values)
-        else:
-            rows = len(groups)
         numbers = as_numbers(values, self._store.dtype, KLL.family)
-        at = numbers.per_value(as_groups(groups, rows, len(self)))
+        at = numbers.per_value(as_groups(groups, numbers.length, len(self)))
         self._store.update(at, numbers.numbers)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from .columns import as_array
+from .arrays import as_array, is_scalar
 from .group_numbers import as_groups
 from .image_columns import as_images
 from .protocol import Groups, Sketch, SketchError
@@ -40,14 +40,15 @@ class OneByOne(Groups):
         """Add each group's rows to its sketch, in their order. Raises `IndexError` for unknown groups."""
         column = as_array(values)
         per_row = {
-            name: given if _for_all(given) else _by_row(given, len(column)) for name, given in inputs.items()
+            name: given if is_scalar(given) else _by_row(name, given, len(column))
+            for name, given in inputs.items()
         }
         numbers = as_groups(groups, len(column), self._n)
         order = np.argsort(numbers, kind="stable")
         ends = np.flatnonzero(np.diff(numbers[order])) + 1
         for mine in np.split(order, ends) if len(order) else ():
             chosen = pa.array(mine)
-            given = {name: one if _for_all(one) else one[mine] for name, one in per_row.items()}
+            given = {name: one if is_scalar(one) else one.take(chosen) for name, one in per_row.items()}
             self._at(int(numbers[mine[0]])).update(column.take(chosen), **given)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
@@ -81,18 +82,12 @@ class OneByOne(Groups):
         return self._single.from_bytes(image, **told)
 
 
-def _for_all(given: Any) -> bool:
-    """Whether an input is one value for all rows."""
-    return isinstance(given, (int, float, str, bytes))
-
-
-def _by_row(given: Any, rows: int) -> np.ndarray:
-    """An input as an array whose first axis is the rows."""
-    if not isinstance(given, np.ndarray):
-        array = as_array(given)
-        if array.null_count:
-            raise ValueError("expected inputs without nulls; filter those rows out")
-        given = np.array(array.to_pylist()) if hasattr(array.type, "value_type") else array.to_numpy(False)
-    if len(given) != rows:
-        raise ValueError(f"expected one input a row, {rows} in all, got {len(given)}")
-    return given
+def _by_row(name: str, given: Any, rows: int) -> pa.Array:
+    """An input, one a row."""
+    matrix = isinstance(given, np.ndarray) and given.ndim == 2
+    array = as_array(list(given) if matrix else given)
+    if array.null_count:
+        raise ValueError(f"expected {name}= without nulls; filter those rows out")
+    if len(array) != rows:
+        raise ValueError(f"expected one {name} a row, {rows} in all, got {len(array)}")
+    return array

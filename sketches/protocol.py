@@ -33,7 +33,7 @@ class Sketch(ABC):
 
     @abstractmethod
     def update(self, values: Any) -> Self:
-        """Add one scalar, a list, a NumPy array or an Arrow array; returns the sketch itself."""
+        """Add a scalar or a column of any sort that `columns.as_values` takes; returns the sketch itself."""
 
     @abstractmethod
     def merge(self, other: Self) -> Self:

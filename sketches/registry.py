@@ -17,17 +17,19 @@ from .protocol import Groups, Sketch
 
 
 def _untyped(leaf: pa.DataType) -> dict[str, Any]:
-    """For families that keep no more of a value than its hash."""
+    """For families that take values of any type."""
     return {}
 
 
 def _kind(**kinds: str) -> Callable[[pa.DataType], dict[str, Any]]:
     """The `kind` that a family keeps a column as: ``int64=``, ``float64=``, ``string=``, ``binary=``.
 
-    ``unsigned=`` is for what int64 may not hold.
+    ``unsigned=`` is for what int64 may not hold, ``decimal=`` for decimals.
     """
 
     def of(leaf: pa.DataType) -> dict[str, Any]:
+        if pa.types.is_decimal(leaf) and "decimal" in kinds:
+            return {"kind": kinds["decimal"]}
         found = kinds.get("unsigned" if leaf == pa.uint64() else column_kind(leaf))
         if found is None:
             raise TypeError(f"a column of {leaf} can't be used here, only {', '.join(kinds)}; cast it")
@@ -44,15 +46,22 @@ def _stored(leaf: pa.DataType) -> dict[str, Any]:
     return {"type": widest[column_kind(leaf)] if plain else str(leaf)}
 
 
+def _hashed(leaf: pa.DataType) -> dict[str, Any]:
+    """For families that keep no more of a value than its hash: nothing is decided, but it must have one."""
+    column_kind(leaf)
+    return {}
+
+
 def _number(leaf: pa.DataType) -> dict[str, Any]:
     """For families that add values up: nothing is decided, but strings are refused."""
-    if column_kind(leaf) not in ("int64", "float64"):
+    if not pa.types.is_decimal(leaf) and column_kind(leaf) not in ("int64", "float64"):
         raise TypeError(f"a column of {leaf} can't be added up; cast it to a number")
     return {}
 
 
 def _summed(leaf: pa.DataType) -> dict[str, Any]:
-    return {**_number(leaf), "type": "double" if pa.types.is_floating(leaf) else "int64"}
+    real = pa.types.is_floating(leaf) or pa.types.is_decimal(leaf)
+    return {**_number(leaf), "type": "double" if real else "int64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +118,19 @@ def column_kind(leaf: pa.DataType) -> str:
         return "float64"
     if pa.types.is_string(leaf) or pa.types.is_large_string(leaf) or pa.types.is_string_view(leaf):
         return "string"
-    if pa.types.is_binary(leaf) or pa.types.is_large_binary(leaf) or pa.types.is_binary_view(leaf):
+    if (
+        pa.types.is_fixed_size_binary(leaf)
+        or pa.types.is_binary(leaf)
+        or pa.types.is_large_binary(leaf)
+        or pa.types.is_binary_view(leaf)
+    ):
         return "binary"
     if pa.types.is_integer(leaf) or pa.types.is_boolean(leaf) or pa.types.is_temporal(leaf):
         return "int64"
     raise TypeError(f"a column of {leaf} can't be aggregated; cast it to an integer, a double or a string")
 
 
-_NUMBERS = _kind(int64="long", float64="double", unsigned="double")
+_NUMBERS = _kind(int64="long", float64="double", unsigned="double", decimal="double")
 _ITEMS = _kind(int64="long", string="string")
 
 
@@ -147,9 +161,21 @@ def _hashed_by_the_package(leaf: pa.DataType) -> dict[str, Any]:
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        Family("distinct", "hll:HLL", "hll:HLLGroups", {"lg_k": 12}, spark_merge="hll_union_agg"),
         Family(
-            "distinct_set", "theta:Theta", "theta:ThetaGroups", {"lg_k": 12}, spark_merge="theta_union_agg"
+            "distinct",
+            "hll:HLL",
+            "hll:HLLGroups",
+            {"lg_k": 12},
+            of_column=_hashed,
+            spark_merge="hll_union_agg",
+        ),
+        Family(
+            "distinct_set",
+            "theta:Theta",
+            "theta:ThetaGroups",
+            {"lg_k": 12},
+            of_column=_hashed,
+            spark_merge="theta_union_agg",
         ),
         Family(
             "quantiles",
@@ -191,13 +217,20 @@ FAMILIES: dict[str, Family] = {
             {"eps": 0.001, "confidence": 0.99, "seed": 0},
             of_column=_counted,
         ),
-        Family("membership", "bloom:Bloom", "bloom_groups:BloomGroups", {"capacity": 100_000, "fpp": 0.01}),
+        Family(
+            "membership",
+            "bloom:Bloom",
+            "bloom_groups:BloomGroups",
+            {"capacity": 100_000, "fpp": 0.01},
+            of_column=_hashed,
+        ),
         Family(
             "sliding_distinct",
             "sliding_hll:SlidingHLL",
             "sliding_hll:SlidingHLLGroups",
             {"lg_k": 12, "window": 3600.0},
             inputs=("time",),
+            of_column=_hashed,
         ),
         Family(
             "weighted_sample",
@@ -285,6 +318,7 @@ FAMILIES: dict[str, Family] = {
             "tuple:TupleGroups",
             {"lg_k": 12, "kind": "double", "mode": "sum"},
             inputs=("value",),
+            of_column=_hashed,
         ),
         Family("count", "", "exact:CountGroups", spark_merge="sum"),
         Family("sum", "", "exact:SumGroups", of_column=_summed, spark_merge="sum"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from .sliding_hll_store import (
     with_room,
     with_sketches,
 )
+from .times import as_times
 
 Span = timedelta | float
 
@@ -67,12 +68,9 @@ class SlidingHLLGroups(Groups):
         """Count values at their `time`, one a row, in their groups; nulls and empty strings are skipped."""
         if set(inputs) != {"time"}:
             raise TypeError("SlidingHLL: expected update(…, time=…), one event time a row")
-        rows = len(np.asarray(groups))
         values = as_values(values)
-        times = values.per_value(_times(inputs["time"], rows))
-        numbers = as_groups(values.per_value(np.asarray(groups)), len(values), self._n)
-        if len(times) != len(values):
-            raise ValueError(f"SlidingHLL: expected a time for each of {len(values)} rows, got {len(times)}")
+        times = values.per_value(as_times(inputs["time"], values.length, "SlidingHLL"))
+        numbers = values.per_value(as_groups(groups, values.length, self._n))
         for start, coupons in coupon_chunks(values):
             chunk = slice(start, start + CHUNK)
             self._run(update_groups, numbers[chunk], coupons, times[chunk])
@@ -146,7 +144,7 @@ class SlidingHLLGroups(Groups):
                 f"SlidingHLL: {self.window:g} s are kept, a span of {span / 1e6:g} s is too long"
             )
         latest = self._store.sketches["latest"][: self._n]
-        ends = latest if now is None else np.full(self._n, _times(now, 1)[0])
+        ends = latest if now is None else np.full(self._n, as_times(now, 1, "SlidingHLL")[0])
         if (ends < latest).any():
             raise ValueError(
                 f"SlidingHLL: a row of {latest.max()} µs was seen, so {ends.max()} µs can't be now"
@@ -198,8 +196,8 @@ class SlidingHLL(DistinctCounter):
 
     def update(self, values: Any, time: Any = None) -> Self:
         """Count a column at its event times, one a row, or one for all. Returns the sketch itself."""
-        array = as_array(values) if not isinstance(values, np.ndarray) else values
-        self._one.update(np.zeros(len(array), np.int64), array, time=time)
+        values = as_values(values)
+        self._one.update(np.zeros(values.length, np.int64), values, time=time)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -258,20 +256,3 @@ def _microseconds(span: Span) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 1e-6 <= seconds <= 1e12:
         raise SketchError(f"SlidingHLL: a window is a timedelta or seconds from 1e-6 to 1e12, not {span!r}")
     return round(seconds * 1e6)
-
-
-def _times(time: Any, rows: int) -> np.ndarray:
-    """One event time a row as int64 microseconds since 1970; one time stands for all rows."""
-    if time is None:
-        raise TypeError("SlidingHLL: needs the rows' event times, update(…, time=…)")
-    array = as_array([time] if isinstance(time, (datetime, date)) else time)
-    if array.null_count:
-        raise ValueError("SlidingHLL: a row without a time can't be counted by time; leave it out")
-    if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
-        array = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False).view(pa.int64())
-    elif not pa.types.is_integer(array.type) and len(array):
-        raise TypeError(f"SlidingHLL: time must be timestamps or int64 microseconds, got {array.type}")
-    times = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    if len(times) and (times.min() < -(1 << 62) or times.max() > 1 << 62):
-        raise ValueError("SlidingHLL: a time is more than 146,000 years from 1970")
-    return np.broadcast_to(times, rows) if len(times) == 1 else times

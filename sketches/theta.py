@@ -66,9 +66,10 @@ class ThetaGroups(Groups):
         if inputs:
             raise TypeError(f"Theta takes no further inputs, got {', '.join(inputs)}")
         values = as_values(values)
-        numbers = values.per_value(np.asarray(groups))
-        if len(numbers) != len(values) or numbers.dtype.kind not in "iu":
-            as_groups(numbers, len(values), self._n)
+        groups = np.asarray(groups)
+        if len(groups) != values.length or groups.dtype.kind not in "iu":
+            as_groups(groups, values.length, self._n)
+        numbers = values.per_value(groups)
         scratch = new_update_scratch()
         for start, hashes in hash_chunks(values):
             mine = read_only(np.ascontiguousarray(numbers[start : start + CHUNK], np.int64))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from .columns import as_array, as_values
+from .arrays import as_array, is_scalar
+from .columns import as_values, is_list
 from .one_by_one import OneByOne
 from .protocol import Sketch, SketchError
 from .theta import Theta
@@ -93,12 +96,13 @@ class Tuple(Sketch):
         Keys that are null or empty are skipped. Raises `ValueError` for nulls or another number of numbers.
         """
         keys = as_values(values)
-        if np.ndim(value) == 0:
+        if is_scalar(value):
             numbers = self._checked(np.full((len(keys), self.width), value))
         else:
-            numbers = keys.per_value(self._checked(_rows_of(value, self.width)))
-        if len(numbers) != len(keys):
-            raise ValueError(f"Tuple: expected one number a row, {len(keys)} in all, got {len(numbers)}")
+            rows = self._checked(_rows_of(value, self.width))
+            if len(rows) != keys.length:
+                raise ValueError(f"Tuple: expected one number a row, {keys.length} in all, got {len(rows)}")
+            numbers = keys.per_value(rows)
         for start, hashes in hash_chunks(keys):
             kept = (hashes > 0) & (hashes < self._theta)
             self._seen = self._seen or bool((hashes > 0).any())
@@ -246,10 +250,18 @@ class TupleGroups(OneByOne):
 
 def _rows_of(value: Any, width: int) -> np.ndarray:
     """Numbers, one a row or a list of `width` a row, as a matrix."""
-    if not isinstance(value, np.ndarray):
-        array = as_array(value)
-        if array.null_count:
-            raise ValueError("Tuple: a number is null; filter those rows out")
-        lists = hasattr(array.type, "value_type")
-        value = np.array(array.to_pylist(), np.float64) if lists else array.to_numpy(zero_copy_only=False)
-    return value.reshape(len(value), -1) if len(value) else np.empty((0, width), value.dtype)
+    if isinstance(value, np.ndarray) and value.ndim == 2 and not isinstance(value, np.ma.MaskedArray):
+        return value
+    array = as_array(list(value) if isinstance(value, np.ndarray) and value.ndim == 2 else value)
+    counts = 1
+    if is_list(array.type):
+        lengths = pc.list_value_length(array)
+        if array.null_count or len(pc.unique(lengths)) > 1:
+            raise ValueError("Tuple: expected rows of as many numbers each, none of them null")
+        counts = lengths[0].as_py() if len(array) else width
+        array = pc.list_flatten(array)
+    if array.null_count:
+        raise ValueError("Tuple: a number is null; filter those rows out")
+    if pa.types.is_decimal(array.type):
+        array = array.cast(pa.float64())
+    return array.to_numpy(zero_copy_only=False).reshape(-1, counts)

@@ -10,11 +10,12 @@ import datasketches
 import numpy as np
 import pyarrow as pa
 
-from .columns import as_array, as_values
+from .columns import as_values
 from .numbers import as_numbers
 from .one_by_one import OneByOne
 from .protocol import Sketch, SketchError
 from .var_opt_images import FORMATS, MOST_K, MOST_ROWS, image_fault
+from .weights import as_doubles
 
 _TYPES = {"long": pa.int64(), "double": pa.float64(), "string": pa.string()}
 _FAULTS = (ValueError, RuntimeError, IndexError, MemoryError, OverflowError)
@@ -83,10 +84,7 @@ class VarOpt(Sketch):
         values = as_values(values) if self.kind == "string" else as_numbers(values, self._dtype, self.family)
         if len(values) and (values.kind == "string") != (self.kind == "string"):
             raise SketchError(f"VarOpt: a sample of {self.kind} items can't take {values.kind} ones")
-        weights = as_array(weight).cast(pa.float64()).to_numpy(zero_copy_only=False)
-        weights = np.full(len(values), weights[0]) if np.ndim(weight) == 0 else values.per_value(weights)
-        if len(weights) != len(values):
-            raise ValueError(f"VarOpt: expected one weight a row, {len(values)} in all, got {len(weights)}")
+        weights = values.per_value(as_doubles(weight, values.length, "VarOpt: expected one weight"))
         if not ((weights >= 0) & (weights < 1e290)).all():
             raise ValueError("VarOpt: weights must be from 0 to 1e290, without nulls")
         if self._stored and self.n > self.k:

@@ -1,4 +1,4 @@
-"""Row weights as the counting families take them: whole numbers from 0."""
+"""Row weights: whole numbers from 0 as the counting families take them, or doubles."""
 
 from __future__ import annotations
 
@@ -7,24 +7,53 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .columns import as_array
+from .arrays import as_array, is_scalar
 
 
 def as_weights(weights: Any, rows: int) -> np.ndarray:
-    """One int64 a row. Raises `ValueError` for nulls, fractions, negative numbers or another length.
+    """One int64 a row; one number stands for all rows.
 
-    >>> as_weights([2, 0], rows=2).tolist()
-    [2, 0]
+    Raises `ValueError` for nulls, fractions, negative numbers or another length.
+
+    >>> as_weights([2, 0], rows=2).tolist(), as_weights(3, rows=2).tolist()
+    ([2, 0], [3, 3])
     """
     array = as_array(weights)
     if pa.types.is_null(array.type) or not pa.types.is_integer(array.type) or array.null_count:
         raise ValueError(f"weights must be whole numbers without nulls, got {array.type}")
-    numbers = np.ascontiguousarray(array.to_numpy(zero_copy_only=False), np.int64)
+    numbers = np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
+    if is_scalar(weights) and len(numbers) == 1:
+        numbers = np.repeat(numbers, rows)
     if len(numbers) != rows:
         raise ValueError(f"expected one weight a row, {rows} in all, got {len(numbers)}")
     if rows and int(numbers.min()) < 0:
         raise ValueError(f"weights must not be negative, got {numbers.min()}")
-    return numbers
+    if rows and int(numbers.max()) >= 1 << 63:
+        raise ValueError(f"weights must be below 2^63, got {numbers.max()}")
+    return np.ascontiguousarray(numbers, np.int64)
+
+
+def as_doubles(given: Any, rows: int, expected: str) -> np.ndarray:
+    """One float64 a row; one number stands for all rows, a null is NaN. `expected` begins the errors.
+
+    Raises `ValueError` for another length and `TypeError` for what is no number.
+
+    >>> as_doubles([2, 0], 2, "expected one weight").tolist()
+    [2.0, 0.0]
+    """
+    if type(given) is np.ndarray and given.dtype == np.float64 and given.shape == (rows,):
+        return np.ascontiguousarray(given)
+    array = as_array(given)
+    types = pa.types
+    sorts = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    if not any(belongs(array.type) for belongs in sorts):
+        raise TypeError(f"{expected} a row, a number, got {array.type}; cast it")
+    numbers = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    if is_scalar(given) and len(numbers) == 1:
+        return np.full(rows, numbers[0])
+    if len(numbers) != rows:
+        raise ValueError(f"{expected} a row, {rows} in all, got {len(numbers)}")
+    return np.ascontiguousarray(numbers)
 
 
 def total(weights: np.ndarray) -> int:

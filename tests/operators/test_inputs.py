@@ -93,3 +93,37 @@ def test_a_list_shares_its_rows_input() -> None:
     )
     (sample,) = query(sketched(found, stream))["tags"]
     assert sorted(sample["values"]) == ["a", "b", "d"] and sample["n"] == 3
+
+
+def test_what_a_family_has_no_number_for_is_refused_before_the_first_row() -> None:
+    odd = Stream.from_batches({"at": pl.Datetime("us"), "price": pl.Decimal(12, 2)}, time="at").tumbling("1m")
+    for name in ("distinct", "distinct_set", "membership", "sliding_distinct", "top_k", "frequency", "min"):
+        with pytest.raises(TypeError, match="cast it"):
+            Sketcher(odd.agg(answer=ask.aggregate(name, "price")))
+
+
+def test_decimals_are_numbers_to_what_adds_up_or_orders() -> None:
+    prices = pl.Series("price", ["1.50", "2.25", None]).cast(pl.Decimal(12, 2))
+    at = [datetime(2026, 1, 1)] * 3
+    source = Stream.from_batches({"at": pl.Datetime("us"), "price": pl.Decimal(12, 2)}, time="at")
+    stream = source.tumbling("1m").agg(
+        total=ask.sum("price"),
+        mean=ask.mean("price"),
+        spread=ask.quantiles("price"),
+        ranks=ask.kll_quantiles("price"),
+        heavy=ask.weighted_sample("price", weight="price"),
+    )
+    sketcher = Sketcher(stream)
+    sketcher.add(pl.DataFrame({"at": at, "price": prices}), PartitionTime())
+    answers = query(sketcher.take()).to_dicts()[0]
+    assert (answers["total"], answers["mean"]) == (3.75, 1.875)
+    assert answers["ranks"]["n"] == answers["spread"]["n"] == 2
+
+
+def test_a_date_beyond_all_reach_ends_no_stream() -> None:
+    source = Stream.from_batches({"at": pl.Datetime("us"), "day": pl.Date}, time="at")
+    days = pl.Series("day", [1, 2, 2**31 - 1], dtype=pl.Int32).cast(pl.Date)
+    sketcher = Sketcher(source.tumbling("1m").agg(days=ask.distinct("day"), rows=ask.count("day")))
+    sketcher.add(pl.DataFrame({"at": [datetime(2026, 1, 1)] * 3, "day": days}), PartitionTime())
+    answers = query(sketcher.take()).to_dicts()[0]
+    assert (round(answers["days"]["estimate"]), answers["rows"]) == (2, 2)

@@ -1,0 +1,95 @@
+"""Points and spans of time as int64 microseconds: one instant is one number, whatever column it comes in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .arrays import as_array
+
+_A_DAY = 86_400_000_000
+_IN_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_FARTHEST = 1 << 62
+
+
+def micros(array: pa.Array) -> np.ndarray:
+    """A temporal column without nulls as int64 microseconds, points in time since 1970 UTC.
+
+    Seconds, milliseconds and days become as many microseconds; nanoseconds are cut to the microsecond, which
+    is what Spark and Python tell apart. A time without a zone is taken as UTC. Raises `ValueError` for a
+    time more than 292,000 years off.
+
+    >>> from datetime import date
+    >>> micros(pa.array([date(1970, 1, 2)])).tolist(), micros(pa.array([1_999], pa.timestamp("ns"))).tolist()
+    ([86400000000], [1])
+    """
+    kind = array.type
+    if pa.types.is_date(kind):
+        each = _A_DAY if kind == pa.date32() else 1_000
+    elif kind == pa.month_day_nano_interval():
+        raise TypeError(f"a column of {kind} has no length in time; cast it to a duration")
+    elif kind.unit == "ns":
+        return array.view(pa.int64()).to_numpy(zero_copy_only=False) // np.int64(1_000)
+    else:
+        each = _IN_MICROS[kind.unit]
+    counts = array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_numpy(zero_copy_only=False)
+    if each == 1:
+        return counts
+    if len(counts):
+        most = (1 << 63) // each
+        if int(counts.min()) <= -most or int(counts.max()) >= most:
+            raise ValueError(f"a {kind} more than 292,000 years off can't be told to the microsecond")
+    return counts * np.int64(each)
+
+
+def as_times(time: Any, rows: int, family: str, null: int | None = None) -> np.ndarray:
+    """One event time a row as int64 microseconds since 1970; one time stands for all rows.
+
+    Takes timestamps and dates as `micros` does, and whole numbers as microseconds. `null` is what a row
+    without a time gets; where there is none, it raises `ValueError`, as it does for another number of times
+    than `rows`. Raises `TypeError` for what is no time.
+
+    >>> as_times([1, 2], 2, "a sample").tolist(), as_times(7, 3, "a sample").tolist()
+    ([1, 2], [7, 7, 7])
+    """
+    if time is None:
+        raise TypeError(f"{family}: needs the rows' event times, update(…, time=…)")
+    array = as_array(time)
+    missing = array.null_count
+    if missing and null is None:
+        raise ValueError(f"{family}: a row without a time can't be counted by time; leave it out")
+    kind = array.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        known = micros(_filled(array) if missing else array)
+    elif pa.types.is_integer(kind) or pa.types.is_null(kind):
+        known = pc.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    else:
+        raise TypeError(f"{family}: time must be timestamps or int64 microseconds, got {kind}")
+    if len(known) and max(-int(known.min()), int(known.max())) > _FARTHEST:
+        raise ValueError(f"{family}: a time is more than 146,000 years from 1970")
+    if missing:
+        known = np.where(array.is_null().to_numpy(zero_copy_only=False), np.int64(null or 0), known)
+    if len(known) == 1 and rows != 1:
+        return np.broadcast_to(known, rows)
+    if len(known) != rows:
+        raise ValueError(f"{family}: expected one time a row, {rows} in all, got {len(known)}")
+    return np.ascontiguousarray(known)
+
+
+def cut(array: pa.Array) -> pa.Array:
+    """Timestamps of any unit as timestamp[us] of the same zone, cut as `micros` cuts them; else the same."""
+    kind = array.type
+    if not pa.types.is_timestamp(kind) or kind.unit == "us":
+        return array
+    whole = micros(_filled(array) if array.null_count else array)
+    gaps = array.is_null() if array.null_count else None
+    return pa.array(whole, mask=gaps).view(pa.timestamp("us", kind.tz))
+
+
+def _filled(array: pa.Array) -> pa.Array:
+    """With 1970 in place of nulls."""
+    numbers = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    return pc.fill_null(numbers, 0).view(array.type)
