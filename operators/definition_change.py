@@ -16,6 +16,11 @@ import polars as pl
 
 from .durations import written
 
+
+class DefinitionChanged(ValueError):
+    """Kept state was made by another definition than the one at hand; the message tells what changed."""
+
+
 _TOLD = ("source", "time", "steps", "keys", "window", "delay", "max_ahead", "aggregates")
 
 

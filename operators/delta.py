@@ -24,7 +24,8 @@ class Delta:
     has come with the wall clock. `time` is the partition's event time after these messages, `idle` whether
     there was nothing to read, `messages` the messages counted by the start of their pane (int64
     microseconds). With several table partitions each gets its own groups in `table` (None: no rows), and all
-    else alike.
+    else alike. `source` is the input topic's id, which one made anew under its name does not share; empty
+    where brokers have no ids.
     """
 
     fingerprint: str
@@ -38,6 +39,7 @@ class Delta:
     idle: bool = False
     account: Account = field(default_factory=Account)
     messages: Mapping[int, int] = field(default_factory=dict)
+    source: str = ""
 
     @property
     def told(self) -> str:

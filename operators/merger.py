@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -79,27 +79,39 @@ class Merger:
         self._delivery = delivery
         self.partitions = set(partitions)
         self.state = LogState()
-        self._emitted_us = EARLIEST
+        self._told_us = EARLIEST
         self._position = 0
         self._open: dict[int, _Open] = {}
+        self._marks: dict[str, tuple[int, LogState]] = {}
+        self._source = ""
 
-    def offer(self, delta: Delta, offset: int) -> bool:
+    def mark(self, name: str, offset: int) -> None:
+        """A delta of several messages, the first of them at `offset`; it is offered when all are there."""
+        if name not in self._marks:
+            self._marks[name] = (offset, self.state.copy())
+
+    def unmark(self, name: str) -> None:
+        """The delta that was marked so is not waited for any more."""
+        self._marks.pop(name, None)
+
+    def offer(self, delta: Delta, offset: int, name: str = "") -> bool:
         """Take the delta at `offset` of the log, or leave it out as a duplicate; True if it was taken.
 
-        Raises `DeltaError` for a delta of another definition or out of its turn.
+        `name` is that by which its beginning was marked, if it was. Raises `DeltaError` for a delta of
+        another definition or out of its turn.
         """
         self._position = offset + 1
+        begin, before = self._marks.pop(name, (offset, None))
         if not self._next_in_turn(delta):
             self.state.duplicates += 1
             return False
-        before: LogState | None = None
         missed = 0
         for pane, rows in _panes(delta.table):
             if self._window.last_end(pane) <= self.state.closed_us:
                 continue
             if pane not in self._open:
                 before = before or self.state.copy()
-                self._open[pane] = _Open(Accumulator(self._schema), offset, before)
+                self._open[pane] = _Open(Accumulator(self._schema), begin, before)
             self._open[pane].sketches.fold(rows)
         for pane, messages in delta.messages.items():
             if self._window.last_end(pane) <= self.state.closed_us:
@@ -111,13 +123,34 @@ class Merger:
         self._advance(delta)
         return True
 
+    def due(self) -> pa.Table | None:
+        """The earliest window that the watermark has passed and that was not handed over, if there is one.
+
+        It stays open, and a restart brings it again, until `told` says that it was handed over.
+        """
+        while self._open:
+            pane = min(self._open)
+            end = self._window.last_end(pane)
+            if end > self.state.closed_us:
+                break
+            if end > self._told_us:
+                return self._open[pane].sketches.table()
+            del self._open[pane]  # handed over before the restart that made this merger
+        return None
+
+    def told(self) -> None:
+        """The window that `due` gave was handed over."""
+        pane = min(self._open)
+        self._told_us = max(self._told_us, self._window.last_end(pane))
+        del self._open[pane]
+
     def close(self) -> list[pa.Table]:
-        """The windows that the watermark has passed since the last time, earliest first, each once."""
-        done = sorted(pane for pane in self._open if self._window.last_end(pane) <= self.state.closed_us)
-        found = [(pane, self._open.pop(pane).sketches.table()) for pane in done]
-        fresh = [table for pane, table in found if self._window.last_end(pane) > self._emitted_us]
-        self._emitted_us = max(self._emitted_us, self.state.closed_us)
-        return fresh
+        """All windows that are due, earliest first, as handed over."""
+        found = []
+        while (table := self.due()) is not None:
+            found.append(table)
+            self.told()
+        return found
 
     def close_all(self) -> list[pa.Table]:
         """All windows still open, as they are; they stay open for what the log may bring later."""
@@ -131,33 +164,20 @@ class Merger:
     def resume_point(self) -> tuple[int, str]:
         """Where to read the log from again after a restart, and the state to start with, as JSON.
 
-        That is the first delta of the oldest open window, so that every open window is whole again.
+        That is the first delta of the oldest window that was not handed over, so that every such window is
+        whole again, or a delta before it of which only a part has come.
         """
-        oldest = min(self._open.values(), key=lambda pane: pane.offset, default=None)
-        offset, state = (self._position, self.state) if oldest is None else (oldest.offset, oldest.before)
-        chains = {str(p): [c.next, c.watermark_us, int(c.idle)] for p, c in state.chains.items()}
-        told = {
-            "chains": chains,
-            "account": asdict(state.account),
-            "closed": state.closed_us,
-            "emitted": self._emitted_us,
-            "extra": [state.duplicates, state.overlaps],
-        }
-        return offset, json.dumps(told, separators=(",", ":"))
+        places = [(pane.offset, pane.before) for pane in self._open.values()]
+        oldest = min((*places, *self._marks.values()), key=lambda place: place[0], default=None)
+        offset, state = oldest or (self._position, self.state)
+        return offset, _written(state, self._told_us)
 
     def resume(self, offset: int, told: str) -> None:
         """Take up where `resume_point` said. Raises `DeltaError` if that is damaged."""
-        try:
-            found: dict[str, Any] = json.loads(told)
-            chains = {int(p): Chain(n, w, bool(i)) for p, (n, w, i) in found["chains"].items()}
-            duplicates, overlaps = found["extra"]
-            account = Account(**found["account"])
-            self.state = LogState(chains, account, found["closed"], duplicates, overlaps)
-            self._emitted_us = found["emitted"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise DeltaError(f"the merger's committed state is damaged ({error}): {told!r}") from None
+        self.state, self._told_us = read_state(told)
         self._position = offset
         self._open.clear()
+        self._marks.clear()
 
     def _next_in_turn(self, delta: Delta) -> bool:
         if delta.fingerprint != self._fingerprint:
@@ -165,6 +185,12 @@ class Merger:
                 f"the delta {delta.told} is of the definition {delta.fingerprint}, this stream's is "
                 f"{self._fingerprint}; a changed definition needs a table topic of its own"
             )
+        if self._source and delta.source and delta.source != self._source:
+            raise DeltaError(
+                f"the delta {delta.told} is of another topic of that name, which was deleted and made anew; "
+                "give the run a new group_id to begin with the new one"
+            )
+        self._source = self._source or delta.source
         chain = self.state.chains.get(delta.partition)
         if chain is None or delta.first == chain.next:
             return True
@@ -189,6 +215,31 @@ class Merger:
             # A partition that never had a row and idles holds nobody up.
             heard = [c.watermark_us for c in chains.values() if not (c.idle and c.watermark_us == EARLIEST)]
             self.state.closed_us = max(self.state.closed_us, min(heard, default=EARLIEST))
+
+
+def read_state(told: str) -> tuple[LogState, int]:
+    """The state that `Merger.resume_point` wrote, and the end of the last window that was handed over.
+
+    Raises `DeltaError` if it is damaged.
+    """
+    try:
+        found: dict[str, Any] = json.loads(told)
+        chains = {int(p): Chain(*chain) for p, chain in found["chains"].items()}
+        account, (duplicates, overlaps) = Account(**found["account"]), found["extra"]
+        return LogState(chains, account, found["closed"], duplicates, overlaps), found["told"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DeltaError(f"the merger's kept state is damaged ({error}): {told[:200]!r}") from None
+
+
+def _written(state: LogState, told_us: int) -> str:
+    found = {
+        "chains": {str(p): astuple(chain) for p, chain in state.chains.items()},
+        "account": asdict(state.account),
+        "closed": state.closed_us,
+        "told": told_us,
+        "extra": [state.duplicates, state.overlaps],
+    }
+    return json.dumps(found, separators=(",", ":"))
 
 
 def _panes(table: pa.Table | None) -> Iterator[tuple[int, pa.Table]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 from .kafka.secrets import Settings
 from .merger import DeliveryName
@@ -17,7 +17,9 @@ class Plan:
     """One run of a stream on Kafka.
 
     `ends` are the offsets to read up to, by input partition, or None to go on for ever. `partitions` is the
-    number of input partitions at the start. A partition counts as idle `idle_seconds` after its last message
+    number of input partitions at the start, `starts` where those of them go on that are known to the group;
+    others are read from their first message. `source_id` and `table_id` are the topics' ids, empty where
+    brokers have none. A partition counts as idle `idle_seconds` after its last message
     if there is certainly nothing to read.
     """
 
@@ -29,10 +31,12 @@ class Plan:
     delivery: DeliveryName = "exactly_once"
     dead_letter_topic: str | None = None
     ends: Mapping[int, int] | None = None
-    start: Literal["earliest", "latest"] = "earliest"
+    starts: Mapping[int, int] = field(default_factory=dict)
     checkpoint_seconds: float = 1.0
     idle_seconds: float = 5.0
     batch_messages: int = 200_000
+    source_id: str = ""
+    table_id: str = ""
 
     @property
     def source(self) -> KafkaSource:

@@ -7,7 +7,6 @@ import sys
 import threading
 import time as wall
 import uuid
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -16,10 +15,21 @@ import polars as pl
 import pyarrow as pa
 
 from .accounting import Account
-from .kafka.delta_log import TOPIC_CONFIG, table_topic
+from .closed_windows import ClosedWindows
+from .kafka.delta_log import TOPIC_CONFIG
+from .kafka.group_history import GroupHistory
 from .kafka.merging import LogMerger
-from .kafka.topics import TopicError, admin, end_offsets, ensure_topic, partitions_of, remove
-from .merge import merge
+from .kafka.topic_watch import TopicWatch
+from .kafka.topics import (
+    TopicError,
+    admin,
+    begin_offsets,
+    end_offsets,
+    ensure_topic,
+    id_of,
+    partitions_of,
+    remove,
+)
 from .merger import DeliveryName, LogState
 from .plan import Plan
 from .query import query
@@ -39,8 +49,11 @@ _STOP_SECONDS = 20.0
 class Summary:
     """What came of a run, or of a run so far.
 
-    `table` is the table of sketches of the windows that closed, the latest `keep_windows` of an unbounded
-    run; `lag` the messages that lie in the topic and are in no delta yet (None where no broker answered);
+    `account` and `lag` are of all that share the group, whichever process counts. `table` is the table of
+    sketches of the windows that closed in this process, which are those of its partitions of the table topic
+    and none while another process has all of them; of an unbounded run the latest `keep_windows`, and no more
+    than 1 GiB. `lag` is the messages that lie in the topic and are in no delta yet (None where no broker
+    answered);
     `seconds` the time from the start to the last delta; `overlaps` the deltas that counted messages twice,
     which can only be other than 0 at least once.
     """
@@ -91,13 +104,18 @@ def start(
     """Start a stream's workers and merger, and come back at once.
 
     `group_id` names the consumer group: runs of the same group share the work, and a later one goes on where
-    the last ended. Without one the run is on its own, reads from the start and leaves no group or table
-    topic behind. `workers` beyond one are processes of their own. `on_window` is called with the table of
-    sketches of each window as it closes, from the merger's thread. `dead_letters` names the topic for
-    messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops them). A checkpoint
-    is made every `checkpoint_seconds`; a partition idles `idle_seconds` after its last message.
+    the last ended. A group has one definition: with another it is refused, and the difference told
+    (`DefinitionChanged`). Without `group_id` the run is on its own and leaves no group or table topic behind.
+    It begins with the first message that is there, or with what comes from now on (``start="latest"``, of a
+    group that never ran; partitions added later are read whole). `workers` beyond one are processes of their
+    own. `on_window` is called with the table of sketches of each window as it closes, from the merger's
+    thread; an error of it ends the run, and the next run of the group tells that window again. `dead_letters`
+    names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops
+    them). A checkpoint is made every `checkpoint_seconds`; a partition idles `idle_seconds` after its last
+    message.
 
-    Raises `TopicError` if the topic doesn't exist, `ValueError` or `TypeError` for a stream that can't run.
+    Raises `TopicError` if the topic doesn't exist or is not the one that the group began with, `ValueError`
+    or `TypeError` for a stream that can't run.
     """
     stream.complete()
     for name, given, known in (
@@ -110,26 +128,32 @@ def start(
     if workers < 1:
         raise ValueError(f"a run needs one worker at least, not {workers}")
     plan = Plan(stream, group_id or f"streamgauge-{uuid.uuid4()}", "", 0)
-    topic = plan.source.topic
-    client = admin(plan.config)
+    topic, client = plan.source.topic, admin(plan.config)
     partitions = partitions_of(client, topic)
-    name = table_topic(plan.group_id, stream.fingerprint())
-    table_partitions = ensure_topic(client, name, table_partitions, TOPIC_CONFIG)
+    history = GroupHistory(
+        client, plan.config, plan.group_id, stream, topic, id_of(client, topic), partitions
+    )
+    if group_id is not None:
+        history.read()
+    table_partitions = ensure_topic(client, history.table_topic, table_partitions, TOPIC_CONFIG)
     dead = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     if dead is not None:
         ensure_topic(client, dead, 1)
+    ends = end_offsets(client, topic, partitions) if "latest" in (until, start) else None
     plan = Plan(
         stream,
         plan.group_id,
-        name,
+        history.table_topic,
         partitions,
         table_partitions,
         delivery,
         dead,
-        end_offsets(client, topic, partitions) if until == "latest" else None,
-        start,
+        ends if until == "latest" else None,
+        history.begin(ends if start == "latest" else None),
         checkpoint_seconds,
         idle_seconds,
+        source_id=history.source_id,
+        table_id=id_of(client, history.table_topic),
     )
     return Run(plan, workers, on_window, keep_windows, ephemeral=group_id is None)
 
@@ -141,14 +165,16 @@ class Run:
         self, plan: Plan, workers: int, on_window: OnWindow | None, keep_windows: int, ephemeral: bool
     ) -> None:
         self.plan = plan
-        self._on_window = on_window
         self._ephemeral = ephemeral
         self._admin = admin(plan.config)
-        self._closed: deque[pa.Table] = deque(maxlen=None if plan.ends is not None else keep_windows)
+        self._closed = ClosedWindows(schema_of(plan.stream), None if plan.ends is not None else keep_windows)
+        ids = {plan.source.topic: plan.source_id, plan.table_topic: plan.table_id}
+        self._topics = TopicWatch(self._admin, ids)
         self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
         self._errors: list[BaseException] = []
         self._started = wall.monotonic()
-        self._merger = LogMerger(plan, self._window, self._workers_done.is_set)
+        hand_over = on_window if on_window is not None else lambda table: None
+        self._merger = LogMerger(plan, hand_over, self._closed, self._workers_done.is_set)
         self._merging = self._thread("merger", self._merger.run)
         self._processes = [WorkerProcess(plan) for _ in range(workers)] if workers > 1 else []
         self._worker = None if self._processes else Worker(plan, self._stop.is_set)
@@ -194,11 +220,12 @@ class Run:
         """What came of it so far."""
         states = self._merger.states()
         account = states[0].account if states else Account()
-        tables = list(self._closed)
+        with self._merger.lock:
+            table = self._closed.table()
         seconds = max(self._merger.progressed - self._started, 1e-9)
         return Summary(
             account=account,
-            table=merge(tables) if tables else schema_of(self.plan.stream).empty_table(),
+            table=table,
             seconds=seconds,
             messages_per_second=account.read / seconds,
             lag=self._lag(states[0]) if states else None,
@@ -210,13 +237,7 @@ class Run:
     def table(self) -> pa.Table:
         """The table of sketches of all windows so far, those that closed and those that still fill."""
         with self._merger.lock:
-            tables = [*self._closed, *self._merger.filling()]
-        return merge(tables) if tables else schema_of(self.plan.stream).empty_table()
-
-    def _window(self, table: pa.Table) -> None:
-        self._closed.append(table)
-        if self._on_window is not None:
-            self._on_window(table)
+            return self._closed.table(self._merger.filling())
 
     def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
         def run() -> None:
@@ -238,6 +259,7 @@ class Run:
         while not (self._stop.is_set() or self._errors) and self._merging.is_alive():
             self._wake.wait(0.2)
             self._wake.clear()
+            self._look_at_topics()
             for at, process in enumerate(self._processes):
                 if process.ended and not self._stop.is_set() and not self._merger.finished:
                     self._replace(at, process)
@@ -256,6 +278,17 @@ class Run:
             groups = [self.plan.group_id, self.plan.merger_group]
             remove(self._admin, [self.plan.table_topic], groups)
 
+    def _look_at_topics(self) -> None:
+        """End where a topic is not what it was; let the merger know of added partitions."""
+        try:
+            if self._errors:
+                self._topics.settle()
+            else:
+                self._topics.look()
+        except TopicError as error:
+            self._errors.insert(0, error)
+        self._merger.partitions_are(self._topics.partitions.get(self.plan.source.topic, self.plan.partitions))
+
     def _replace(self, at: int, process: WorkerProcess) -> None:
         error = process.error()
         if error is not None:
@@ -265,9 +298,12 @@ class Run:
         self._processes[at] = WorkerProcess(self.plan)
 
     def _lag(self, state: LogState) -> int | None:
+        topic = self.plan.source.topic
+        partitions = self._topics.partitions.get(topic, self.plan.partitions)
+        starts = {**self.plan.starts, **{p: chain.next for p, chain in state.chains.items()}}
         try:
-            ends = end_offsets(self._admin, self.plan.source.topic, self.plan.partitions, 2.0)
+            ends = end_offsets(self._admin, topic, partitions, 2.0)
+            starts |= begin_offsets(self._admin, topic, sorted(ends.keys() - starts.keys()), 2.0)
         except TopicError:
             return None
-        starts = {p: chain.next for p, chain in state.chains.items()}
-        return sum(max(0, end - starts.get(p, 0)) for p, end in ends.items())
+        return sum(max(0, end - starts[p]) for p, end in ends.items())

@@ -22,6 +22,7 @@ from .kafka.membership import Committed, Membership, MembershipLost
 from .kafka.patience import Patience, Stopped
 from .kafka.read_ahead import ReadAhead
 from .kafka.reader import Reader, ReadError
+from .lateness import PartitionTime
 from .plan import Plan
 from .progress import Progress
 
@@ -151,12 +152,13 @@ class Worker:
         if not deltas and not intake.dead:
             return
         assert self._delivery is not None
+        deltas = [replace(delta, source=plan.source_id) for delta in deltas]
         messages = [m for delta in deltas for m in encode(delta, plan.table_topic, plan.table_partitions)]
         if plan.dead_letter_topic is not None:
             messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
         places = {}
         for delta in deltas:
-            places[delta.partition] = Committed(delta.next, delta.time, fingerprint=self._fingerprint)
+            places[delta.partition] = self._place(delta.next, delta.time)
         self._delivery.deliver(messages, places)
         intake.clear()
 
@@ -192,14 +194,17 @@ class Worker:
     def _where(self, partitions: set[int]) -> dict[int, Ends]:
         places: dict[int, Committed] = {}
         for partition, place in self._membership.committed(partitions, _ANSWER_SECONDS).items():
-            low, high = self._membership.watermarks(partition, _ANSWER_SECONDS)
+            low, _ = self._membership.watermarks(partition, _ANSWER_SECONDS)
             if place is None:
-                start = low if self._plan.start == "earliest" else high
-                place = Committed(start, fingerprint=self._fingerprint)
+                place = self._place(low)
             elif place.offset < low:
                 self._gone(partition, place.offset, low)
             places[partition] = place
         return self._follow_log(places)
+
+    def _place(self, offset: int, time: PartitionTime | None = None) -> Committed:
+        ids = self._plan.source_id, self._plan.table_id
+        return Committed(offset, time or PartitionTime(), (), self._fingerprint, *ids)
 
     def _follow_log(self, places: dict[int, Committed]) -> dict[int, Ends]:
         """At least once, deltas may lie in the log that were never committed."""
@@ -211,13 +216,14 @@ class Worker:
             t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
             for t in range(plan.table_partitions)
         }
-        logs, log_ends = read_tail(plan.config, plan.table_topic, starts)
+        logs = read_tail(plan.config, plan.table_topic, starts)
         if self._delivery is None:
-            known = [log_ends[t] for t in range(plan.table_partitions)]
+            known = [logs[t].end for t in range(plan.table_partitions)]
             self._delivery = AtLeastOnce(
                 plan.config, self._membership, plan.table_topic, known, self._stopping
             )
-        return {partition: follow(place, partition, logs) for partition, place in places.items()}
+        delay_us = plan.stream.delay_us
+        return {partition: follow(place, partition, logs, delay_us) for partition, place in places.items()}
 
     def _gone(self, partition: int, offset: int, low: int) -> None:
         told = (

@@ -23,8 +23,9 @@ from .outgoing import Outgoing
 from .patience import Patience
 
 _ANSWER_SECONDS = 10.0
-_TRANSACTION_MS = 10_000
-"""A worker that dies within a transaction holds readers up for so long; they last milliseconds."""
+_TRANSACTION_MS = 30_000
+"""A worker that dies within a transaction holds readers up for so long. They last milliseconds, but over a
+slow line their messages may take seconds; "transaction.timeout.ms" says otherwise."""
 
 
 class Delivery(Protocol):
@@ -128,7 +129,7 @@ class ExactlyOnce:
         self._config = {
             **producer_config(config, LARGEST),
             "transactional.id": f"streamgauge-{uuid.uuid4()}",
-            "transaction.timeout.ms": _TRANSACTION_MS,
+            "transaction.timeout.ms": config.get("transaction.timeout.ms", _TRANSACTION_MS),
             # With the default, a producer that lost all brokers forgets them, its group's coordinator among
             # them, and then waits for that one in send_offsets_to_transaction for ever (librdkafka 2.16).
             "metadata.recovery.strategy": "none",

@@ -1,18 +1,20 @@
 """The log of partial tables: deltas as the messages of a stream's table topic.
 
-A delta is one message for each partition of the topic. Value: the rows of its groups, by the hash of their
-keys, as a compressed Arrow IPC stream, or nothing where there are none. Headers, in decimal digits or plain
-text:
+A delta is one message for each partition of the topic, in parts where it is larger than a message may be
+(`parts`). Headers, in decimal digits or plain text:
 
 | header | what |
 |---|---|
 | `fingerprint` | the definition's |
-| `topic`, `partition` | the input's |
+| `topic`, `source`, `partition` | the input's name, id and partition |
 | `first`, `next` | the offsets covered, from the first up to, not including, the next |
 | `watermark`, `seen`, `resting` | event time in microseconds: the watermark, the latest row, the idle clock |
 | `idle` | 1 where there was nothing to read |
 | `account` | read, counted, filtered, late and dead-lettered messages |
-| `messages` | JSON: messages counted by the start of their pane |
+
+Its value: the length of a JSON text in four bytes, little-endian; that text, the messages counted by the
+start of their pane; the rows of its groups, by the hash of their keys, as a compressed Arrow IPC stream, or
+nothing where there are none.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import astuple
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,11 +33,13 @@ from ..grouping import hash_keys
 from ..lateness import PartitionTime
 from ..table import from_ipc, keys_of, to_ipc
 from .outgoing import Outgoing
+from .parts import LARGEST_PART, Record, in_parts
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes that one delta's message may have; the table topic is made for messages of this size."""
+"""Bytes that a message of a stream's producers may have: a dead letter is as large as the input was."""
 
-TOPIC_CONFIG = {"max.message.bytes": str(LARGEST + 4096), "cleanup.policy": "delete"}
+TOPIC_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""The table topic is the state: mergers trim it behind their oldest open windows, nobody else may."""
 
 
 def table_topic(group_id: str, fingerprint: str) -> str:
@@ -56,46 +59,46 @@ def split(table: pa.Table, partitions: int) -> list[pa.Table]:
     return [table.filter(pa.array(chosen == partition)) for partition in range(partitions)]
 
 
-def encode(delta: Delta, topic: str, partitions: int) -> list[Outgoing]:
-    """A delta's messages. Raises `DeltaError` for one that is too large to send."""
+def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PART) -> list[Outgoing]:
+    """A delta's messages, none with a value of more than `largest` bytes."""
     headers = [
         ("fingerprint", delta.fingerprint.encode()),
         ("topic", delta.topic.encode()),
+        ("source", delta.source.encode()),
         ("account", " ".join(map(str, astuple(delta.account))).encode()),
-        ("messages", json.dumps({str(k): v for k, v in delta.messages.items()}).encode()),
     ]
     headers += [(name, str(value).encode()) for name, value in _numbers(delta).items()]
-    found = []
+    messages = json.dumps({str(k): v for k, v in delta.messages.items()}).encode()
+    head = len(messages).to_bytes(4, "little") + messages
     tables = [None] * partitions if delta.table is None else split(delta.table, partitions)
+    found = []
     for partition, table in enumerate(tables):
-        value = to_ipc(table) if table is not None and table.num_rows else b""
-        if len(value) > LARGEST:
-            raise DeltaError(
-                f"the delta {delta.told} takes {len(value):,} bytes, more than the {LARGEST:,} of a message; "
-                "use more table partitions or shorter checkpoints"
-            )
-        found.append(Outgoing(topic, partition, value, headers))
+        value = head + (to_ipc(table) if table is not None and table.num_rows else b"")
+        found += [Outgoing(topic, partition, *part) for part in in_parts(value, headers, largest)]
     return found
 
 
-def decode(value: bytes | None, headers: Any) -> Delta:
-    """The delta of a message: its value, its headers as (name, bytes). Raises `DeltaError` if it is none."""
-    told: dict[str, bytes] = dict(headers or [])
+def decode(record: Record, rows: bool = True) -> Delta:
+    """The delta of a record; without its table unless `rows`. Raises `DeltaError` if it is none."""
+    told = record.headers
     try:
         numbers = {name: int(told[name]) for name in _NUMBERS}
-        messages: Mapping[str, int] = json.loads(told["messages"])
+        start = 4 + int.from_bytes(record.value[:4], "little")
+        messages: Mapping[str, int] = json.loads(record.value[4:start])
+        table = record.value[start:] if rows else b""
         return Delta(
             fingerprint=told["fingerprint"].decode(),
             topic=told["topic"].decode(),
             partition=numbers["partition"],
             first=numbers["first"],
             next=numbers["next"],
-            table=from_ipc(value) if value else None,
+            table=from_ipc(table) if table else None,
             watermark_us=numbers["watermark"],
             time=PartitionTime(numbers["seen"], numbers["resting"]),
             idle=bool(numbers["idle"]),
             account=Account(*map(int, told["account"].split())),
             messages={int(pane): count for pane, count in messages.items()},
+            source=told["source"].decode(),
         )
     except KeyError as error:
         raise DeltaError(

@@ -15,6 +15,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from ..definition_change import DefinitionChanged
 from ..lateness import PartitionTime
 from .clients import LIBRARY_LOG, member_config
 from .faults import LOST, passing, refused
@@ -31,29 +32,31 @@ class MembershipLost(Exception):
 class Committed:
     """Where a partition goes on: its next offset, its event time, and how far the table log was then.
 
-    Event time and log are those of the definition with this fingerprint.
+    All but the offset are of the definition with this fingerprint, of the input topic and the table topic
+    with these ids; a place that was not committed by a stream has none.
     """
 
     offset: int
     time: PartitionTime = field(default_factory=PartitionTime)
     log: tuple[int, ...] = ()
     fingerprint: str = ""
+    source_id: str = ""
+    table_id: str = ""
 
     def metadata(self) -> str:
         """All but the offset, as committed beside it."""
-        told = [self.fingerprint, self.time.seen_us, self.time.idle_us, *self.log]
-        return json.dumps(told, separators=(",", ":"))
+        ids = [self.fingerprint, self.source_id, self.table_id]
+        return json.dumps([*ids, self.time.seen_us, self.time.idle_us, *self.log], separators=(",", ":"))
 
     @classmethod
-    def of(cls, offset: int, metadata: str | None, fingerprint: str) -> Committed:
-        """What was committed; of an offset that another definition committed, only the offset holds."""
+    def of(cls, offset: int, metadata: str | None) -> Committed:
+        """What was committed; of an offset that no stream committed, only the offset holds."""
         try:
-            found, seen, idle, *log = json.loads(metadata or "[]")
+            fingerprint, source_id, table_id, seen, idle, *log = json.loads(metadata or "[]")
+            time = PartitionTime(int(seen), int(idle))
+            return cls(offset, time, tuple(log), str(fingerprint), str(source_id), str(table_id))
         except (ValueError, TypeError):
-            return cls(offset, fingerprint=fingerprint)
-        if found != fingerprint:
-            return cls(offset, fingerprint=fingerprint)
-        return cls(offset, PartitionTime(seen, idle), tuple(log), fingerprint)
+            return cls(offset)
 
 
 class Membership:
@@ -121,7 +124,14 @@ class Membership:
     def _place(self, place: TopicPartition) -> Committed | None:
         if place.offset < 0:
             return None
-        return Committed.of(place.offset, place.metadata, self._fingerprint)
+        found = Committed.of(place.offset, place.metadata)
+        if found.fingerprint not in ("", self._fingerprint):
+            raise DefinitionChanged(
+                f"the group has committed {self._topic}[{place.partition}] by another definition "
+                f"({found.fingerprint}, this one is {self._fingerprint}): a run of it is going on side by "
+                "side; give one of them a group_id of its own"
+            )
+        return found
 
     def commit(self, places: Mapping[int, Committed]) -> None:
         """Commit now. Raises `MembershipLost`, or `KafkaException` for what may be tried again."""

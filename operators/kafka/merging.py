@@ -1,64 +1,82 @@
 """The merging worker: follows the table topic, closes windows, remembers where to begin again.
 
-A member of its own consumer group, so that several share the partitions of a table topic. What it commits is
-the first delta of its oldest open window, and as metadata all it knew there: after a restart it reads from
-there and has every open window whole again.
+A member of its own consumer group, so that several share the partitions of a table topic. Where it goes on
+after a restart is the first delta of its oldest window that was not handed over (`log_place`): so every such
+window is whole again.
 """
 
 from __future__ import annotations
 
-import base64
 import logging
 import threading
 import time as wall
-import zlib
 from collections.abc import Callable
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from ..closed_windows import ClosedWindows
 from ..delta import DeltaError
 from ..merger import LogState, Merger
 from ..plan import Plan
 from .clients import LIBRARY_LOG, member_config
 from .delta_log import decode
-from .faults import LOST, passing, refused
+from .faults import passing, refused
+from .log_place import LogPlace
+from .log_watch import LogWatch
+from .parts import Gather
 from .patience import Patience, Stopped
 from .rebalance import Rebalance, as_exception
+from .snapshots import Snapshot, is_snapshot
 
 log = logging.getLogger("streamgauge.kafka")
 
-_ANSWER_SECONDS = 10.0
 _COMMIT_SECONDS = 5.0
 _LAST_SECONDS = 3.0
 _PAUSE_SECONDS = 0.2
-_LARGEST_METADATA = 4_000
-"""Brokers take 4,096 bytes of metadata with an offset unless told otherwise."""
+_GROUP = {
+    "auto.offset.reset": "error",
+    # Whoever handles a window may take long over it; that the process lives, heartbeats tell.
+    "max.poll.interval.ms": 86_400_000,
+}
 
 
 class LogMerger:
     """Folds a run's deltas into windows and hands each on as it closes.
 
-    `on_window` gets the table of sketches of a closed window, once in a run; after a crash, those closed
-    since the last commit come again. With several table partitions, each brings its own groups' windows.
+    `hand_over` gets the table of sketches of a closed window, once in a run, from the thread of `run`. A
+    window counts as handed over when that returns: one for which it raised, and after a crash those handed
+    over since the last commit, come again. With several table partitions, each brings its own groups'
+    windows. What was handed over goes to `closed`.
     """
 
     def __init__(
-        self, plan: Plan, on_window: Callable[[pa.Table], None], stopping: Callable[[], bool]
+        self,
+        plan: Plan,
+        hand_over: Callable[[pa.Table], None],
+        closed: ClosedWindows,
+        stopping: Callable[[], bool],
     ) -> None:
         self._plan = plan
-        self._on_window = on_window
+        self._hand_over = hand_over
+        self._closed = closed
         self._stopping = stopping
         self._due = 0.0
-        self._uncommitted = False
-        self._committed: dict[int, tuple[int, str | None]] = {}
         self._last_known: list[LogState] = []
+        self._partitions = plan.partitions
+        self._joined = False
+        self._watch: LogWatch | None = None
+        self._gathers: dict[int, Gather] = {}
+        self._starts: dict[int, int] = {}
         self.mergers: dict[int, Merger] = {}
         self.progressed = wall.monotonic()
-        # Held while deltas are taken in: whoever has it sees each window either open or closed.
+        # Held while deltas are taken in, not while a window is handed over: whoever has it sees each window
+        # once.
         self.lock = threading.RLock()
+        self._place = LogPlace(plan)
         self._rebalance = Rebalance(plan.config)
-        self._consumer = Consumer(member_config(plan.config, plan.merger_group), logger=LIBRARY_LOG)
+        settings = {**member_config(plan.config, plan.merger_group), **_GROUP}
+        self._consumer = Consumer(settings, logger=LIBRARY_LOG)
         self._consumer.subscribe(
             [plan.table_topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -75,44 +93,61 @@ class LogMerger:
                 with self.lock:
                     for message in messages:
                         self._take(message)
-                    self._emit(False)
+                self._emit()
+                self._look_on()
                 if wall.monotonic() >= self._due:
-                    self._commit()
+                    self._keep()
                 if self._stopping():
                     last = last or wall.monotonic() + _LAST_SECONDS
                     if wall.monotonic() > last or (not messages and self._at_end()):
                         break
             if self.finished:
-                self._emit(True)
+                self._emit_open()
             last = wall.monotonic() + _LAST_SECONDS
-            self._commit()
-            while self._uncommitted and wall.monotonic() < last:
+            self._keep()
+            while self._place.behind and wall.monotonic() < last:
                 self._consumer.poll(_PAUSE_SECONDS)
-                self._commit()
+                self._keep()
         except Stopped as error:
-            log.warning("stopped before the merger's place was committed: %s", error)
+            log.warning("stopped before the merger's place was kept: %s", error)
         finally:
             self._last_known = self.states()
             as_exception(self._consumer.close)
+            self._place.close()
+            self._look_away()
 
     def states(self) -> list[LogState]:
-        """What each partition of the log says of the whole run: all the same once all are read."""
-        return [merger.state for merger in list(self.mergers.values())] or self._last_known
+        """What each partition of the log says of the whole run: all the same once all are read.
 
-    def filling(self) -> list[pa.Table]:
-        """The windows that are still open, as they are now."""
+        While another process merges them all, what the first of them says; while a merger reads again what
+        was known before, that.
+        """
+        mergers, watch = list(self.mergers.values()), self._watch
+        if not mergers and watch is not None:
+            mergers = [watch.merger]
+        states = [merger.state for merger in mergers]
+        return max(self._last_known, states, key=lambda told: max((s.account.read for s in told), default=-1))
+
+    def filling(self) -> list[tuple[int, pa.Table]]:
+        """The windows that are still open, as they are now, each with its partition of the table topic."""
         with self.lock:
-            return [table for merger in list(self.mergers.values()) for table in merger.close_all()]
+            return [(p, table) for p, merger in self.mergers.items() for table in merger.close_all()]
+
+    def partitions_are(self, count: int) -> None:
+        """The input topic has so many partitions now: no window closes before each was heard of."""
+        with self.lock:
+            self._partitions = count
+            for merger in self.mergers.values():
+                merger.partitions |= set(range(count))
 
     @property
     def finished(self) -> bool:
         """Whether everything that a bounded run is to read is in."""
-        ends = self._plan.ends
-        return (
-            ends is not None
-            and bool(self.mergers)
-            and all(m.reached(dict(ends)) for m in self.mergers.values())
-        )
+        if self._plan.ends is None:
+            return False
+        watch = self._watch
+        mergers = list(self.mergers.values()) or ([watch.merger] if watch is not None else [])
+        return bool(mergers) and all(m.reached(dict(self._plan.ends)) for m in mergers)
 
     def _read(self) -> list[Message]:
         """What lies in the log, as soon as there is anything: `consume` alone would wait until it has all."""
@@ -126,7 +161,8 @@ class LogMerger:
         try:
             for place in self._consumer.position(self._consumer.assignment()):
                 end = self._consumer.get_watermark_offsets(place, timeout=1.0)
-                if end is None or 0 <= place.offset < end[1] - 1:
+                offset = place.offset if place.offset >= 0 else self._starts[place.partition]
+                if end is None or offset < end[1] - 1:
                     return False
         except KafkaException:
             return False
@@ -134,102 +170,123 @@ class LogMerger:
 
     def _take(self, message: Message) -> None:
         error = message.error()
+        partition, offset = message.partition(), message.offset()
         if error is not None:
+            if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
+                raise self._place.gone(partition, None, f"offset {offset} was to be read next")
             if error.fatal() or not passing(error):
                 raise self._refused(error, "let it follow")
             return
-        partition, offset = message.partition(), message.offset()
         assert partition is not None and offset is not None
+        merger, gather = self.mergers[partition], self._gathers[partition]
         try:
-            delta = decode(message.value(), message.headers())
-            taken = self.mergers[partition].offer(delta, offset)
+            name, record = gather.take(message.value(), message.headers(), offset)
+            if record is None:
+                if not is_snapshot(gather.waiting[name].headers):
+                    merger.mark(name, offset)
+                return
+            if is_snapshot(record.headers):
+                return
+            delta = decode(record)
+            taken = merger.offer(delta, offset, name)
         except DeltaError as refused:
             raise DeltaError(f"{self._plan.table_topic}[{partition}] at offset {offset}: {refused}") from None
+        for name in gather.overtaken(delta.partition, delta.next):
+            merger.unmark(name)
         if taken and delta.account.read:
             self.progressed = wall.monotonic()
         if not taken:
             log.info("left out %s at offset %d: its range was in already", delta.told, offset)
 
-    def _emit(self, everything: bool) -> None:
-        emitted = False
-        for merger in self.mergers.values():
-            for table in [*merger.close(), *(merger.close_all() if everything else ())]:
-                self._on_window(table)
-                emitted = True
-        if emitted:
-            self._due = 0.0
-
-    def _commit(self) -> None:
-        self._due = wall.monotonic() + _COMMIT_SECONDS
-        places = []
+    def _emit(self) -> None:
+        """Hand over the windows that the watermark has passed, each counted only when that went well."""
         for partition, merger in self.mergers.items():
-            offset, told = merger.resume_point()
-            metadata = _packed(told)
-            if len(metadata) > _LARGEST_METADATA:
-                log.warning(
-                    "the merger's state takes %d bytes, more than fit beside an offset; after a restart it "
-                    "will read the whole table topic again",
-                    len(metadata),
-                )
-                offset, metadata = 0, ""
-            places.append(TopicPartition(self._plan.table_topic, partition, offset, metadata))
-        now = {place.partition: (place.offset, place.metadata) for place in places}
-        if now == self._committed:
+            while True:
+                with self.lock:
+                    table = merger.due()
+                if table is None:
+                    break
+                self._hand_over(table)
+                with self.lock:
+                    self._closed.add(partition, table)
+                    merger.told()
+                self._due = 0.0
+
+    def _emit_open(self) -> None:
+        """Hand over the windows that a bounded run leaves open; a later run goes on with them."""
+        for partition, table in self.filling():
+            self._hand_over(table)
+            self._closed.add(partition, table)
+
+    def _look_on(self) -> None:
+        """While others have all partitions of the log, read along."""
+        if self.mergers or not self._joined:
+            self._look_away()
             return
         try:
-            self._consumer.commit(offsets=places, asynchronous=False)
-            self._committed = now
-            if self._uncommitted:
-                log.warning("managed to commit the merger's place; going on")
-            self._uncommitted = False
+            if self._watch is None:
+                place = self._place.find(self._consumer, [0])[0]
+                self._watch = LogWatch(self._plan, place)
+                log.info(
+                    "another process of the group %s merges; windows are told there", self._plan.group_id
+                )
+            elif not self._watch.follow():
+                self._look_away()
         except KafkaException as error:
-            # No loop here: the consumer must be polled to find its way back into the group.
-            fault = error.args[0]
-            if not passing(fault):
-                raise self._refused(fault, "commit the place in") from None
-            if not self._uncommitted and fault.code() not in LOST:
-                log.warning("the merger's place can't be committed now, later again: %s", fault.str())
-            self._uncommitted = True
+            if not passing(error.args[0]):
+                raise self._refused(error.args[0], "read along") from None
+            log.debug("reading along: %s", error)
+
+    def _look_away(self) -> None:
+        if self._watch is not None:
+            self._last_known = self.states()
+            self._watch.close()
+            self._watch = None
+
+    def _keep(self) -> None:
+        self._due = wall.monotonic() + _COMMIT_SECONDS
+        try:
+            self._place.keep(self._consumer, self.mergers)
+        except KafkaException as error:
+            raise self._refused(error.args[0], "keep the place in") from None
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._joined = True
+        numbers = [place.partition for place in partitions]
+        places = self._places(consumer, numbers) if numbers else {}
+        for partition, place in places.items():
+            merger = Merger(self._plan.stream, range(self._partitions), self._plan.delivery)
+            if place is not None:
+                merger.resume(place.resume, place.state)
+            self._gathers[partition] = Gather()
+            self.mergers[partition] = merger
+        self._starts |= (starts := {p: 0 if place is None else place.resume for p, place in places.items()})
+        topic = self._plan.table_topic
+        self._rebalance.take(consumer, [TopicPartition(topic, p, start) for p, start in starts.items()])
+        self._due = 0.0  # a merger's first snapshot says whose log this is
+
+    def _places(self, consumer: Consumer, partitions: list[int]) -> dict[int, Snapshot | None]:
         waiting = Patience("learn where the merger was", self._stopping)
         while True:
             try:
-                places = consumer.committed(partitions, timeout=_ANSWER_SECONDS)
-                break
+                return self._place.find(consumer, partitions)
             except KafkaException as error:
                 waiting.failed(self._refused(error.args[0], "tell the place in"))
-        for place in places:
-            merger = Merger(self._plan.stream, range(self._plan.partitions), self._plan.delivery)
-            if place.offset >= 0 and place.metadata:
-                merger.resume(place.offset, _unpacked(place.metadata))
-            elif place.offset < 0:
-                place.offset = 0
-            self.mergers[place.partition] = merger
-        self._rebalance.take(consumer, [TopicPartition(p.topic, p.partition, p.offset) for p in places])
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._commit()
+        try:
+            self._keep()
+        except KafkaException as error:
+            log.warning("what was handed over last will be again: %s", error)
         self._lost(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._last_known = self.states()  # what is known, until there is a merger again
         for place in partitions:
             self.mergers.pop(place.partition, None)
-        self._committed = {}
+        self._place.forget([place.partition for place in partitions])
         self._rebalance.let_go(consumer, partitions)
 
     def _refused(self, error: KafkaError, doing: str) -> KafkaException:
         topic, group = self._plan.table_topic, self._plan.merger_group
         return refused(error, f"{doing} the table topic {topic!r}", topic=topic, group=group)
-
-
-def _packed(told: str) -> str:
-    return base64.b85encode(zlib.compress(told.encode())).decode()
-
-
-def _unpacked(metadata: str) -> str:
-    try:
-        return zlib.decompress(base64.b85decode(metadata)).decode()
-    except (ValueError, zlib.error) as error:
-        raise DeltaError(f"the merger's committed state is damaged ({error}): {metadata!r}") from None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec, TopicMetadata
 
 from .clients import LIBRARY_LOG, client_config
@@ -19,8 +19,20 @@ _SOON = 3.0
 """Seconds after which somebody who waits is told."""
 
 
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""How an id of sixteen zeros is written, as brokers without ids tell it."""
+
+
 class TopicError(LookupError):
     """A topic is not there, or can't be made; the message names it and what to do."""
+
+
+def made_anew(topic: str) -> TopicError:
+    """What to tell of a topic whose id has changed."""
+    return TopicError(
+        f"the topic {topic!r} was deleted and made anew since this group began with it: offsets and counts "
+        "of the old one mean nothing in the new; give the run a new group_id to begin with the new one"
+    )
 
 
 class Admin(AdminClient):
@@ -65,6 +77,31 @@ def _asked(client: Admin, topic: str, seconds: float) -> TopicMetadata:
             f"no broker answered at {client.address} when asked for the topic {topic!r}: "
             f"{error.args[0].str()}; check bootstrap_servers, that it runs, and the security settings"
         ) from None
+
+
+def topic_id(described: Any) -> str:
+    """A described topic's id, which one made anew does not share; empty where brokers have no ids."""
+    found = getattr(described, "topic_id", None)
+    return "" if found is None or str(found) == _NO_ID else str(found)
+
+
+def id_of(client: Admin, topic: str) -> str:
+    """A topic's id, empty where brokers have none. Raises `TopicError` if it can't be told."""
+    asked = client.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS)
+    try:
+        return topic_id(asked[topic].result(_SECONDS))
+    except (KafkaException, TimeoutError) as error:
+        raise TopicError(f"the topic {topic!r} can't be described: {error}") from None
+
+
+def begin_offsets(client: Admin, topic: str, partitions: list[int], seconds: float) -> dict[int, int]:
+    """The first offset of these partitions. Raises `TopicError` without an answer."""
+    asked = {TopicPartition(topic, partition): OffsetSpec.earliest() for partition in partitions}
+    try:
+        found = client.list_offsets(asked, request_timeout=seconds) if asked else {}
+        return {place.partition: done.result(seconds).offset for place, done in found.items()}
+    except (KafkaException, TimeoutError) as error:
+        raise TopicError(f"no broker said where the topic {topic!r} begins: {error}") from None
 
 
 def end_offsets(client: Admin, topic: str, partitions: int, seconds: float = _SECONDS) -> dict[int, int]:

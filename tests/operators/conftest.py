@@ -82,7 +82,7 @@ class Posts:
             value=json({"user": pl.Int64, "at": pl.Int64, "tags": pl.List(pl.String)}),
             time=pl.from_epoch("at", time_unit="us"),
             bootstrap_servers=self.kafka.bootstrap_servers,
-            config={"session.timeout.ms": 6_000, **self.config},
+            config={"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000, **self.config},
         )
         return (
             source.filter(pl.col("user") != 13)

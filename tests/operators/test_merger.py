@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition
 
 from streamgauge.operators.accounting import Account
 from streamgauge.operators.aggregates import count, distinct
+from streamgauge.operators.closed_windows import ClosedWindows
 from streamgauge.operators.delta import Delta, DeltaError
 from streamgauge.operators.kafka.json import json
 from streamgauge.operators.kafka.merging import LogMerger
@@ -19,6 +20,7 @@ from streamgauge.operators.merger import Merger
 from streamgauge.operators.plan import Plan
 from streamgauge.operators.progress import Progress
 from streamgauge.operators.stream import Stream
+from streamgauge.operators.table import schema_of
 
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 STREAM = (
@@ -124,7 +126,7 @@ def test_at_least_once_takes_an_overlapping_range_and_says_so_but_no_gap() -> No
 
 def test_a_delta_of_another_definition_is_refused_by_name() -> None:
     deltas = log(5, 2_000)
-    other = STREAM.tumbling("2m").agg(posts=count())
+    other = Stream(STREAM.source, STREAM.time).tumbling("2m").agg(posts=count())
     with pytest.raises(DeltaError, match=f"{STREAM.fingerprint()}.*{other.fingerprint()}"):
         Merger(other, range(3)).offer(deltas[0], 0)
 
@@ -159,6 +161,51 @@ def test_a_restart_from_the_resume_point_gives_the_same_windows_each_once(stop: 
     assert len(emitted) + len(found) + len(open_still) == len(expected)
 
 
+def test_a_window_that_was_not_handed_over_comes_again_after_a_restart() -> None:
+    deltas, merger = log(9, 100), Merger(STREAM, range(3))
+    told = []
+    for offset, delta in enumerate(deltas):
+        merger.offer(delta, offset)
+        while (table := merger.due()) is not None and len(told) < 3:
+            told.append(table.column("window_start")[0].as_py())
+            merger.told()
+    unseen = merger.due()
+    assert unseen is not None and unseen.equals(merger.due())
+    again = Merger(STREAM, range(3))
+    offset, state = merger.resume_point()
+    again.resume(offset, state)
+    for at in range(offset, len(deltas)):
+        again.offer(deltas[at], at)
+    whole = {t.column("window_start")[0].as_py(): t for t in merged(deltas).close()}
+    found = {t.column("window_start")[0].as_py(): t for t in again.close()}
+    assert len(told) == 3 and sorted([*told, *found]) == sorted(whole)
+    assert all(table.equals(whole[start]) for start, table in found.items())
+
+
+@pytest.mark.parametrize("stop", range(4, 9))
+def test_a_delta_in_parts_is_whole_again_after_a_restart_between_them(stop: int) -> None:
+    """Delta 3 begins at offset 3 and ends behind the two that follow: a restart reads from its beginning."""
+    deltas = log(10, 100)[:9]
+    parts = [deltas[0], deltas[1], deltas[2], None, deltas[4], deltas[5], deltas[3], *deltas[6:]]
+
+    def follow(merger: Merger, low: int, high: int) -> None:
+        for at in range(low, high):
+            delta = parts[at]
+            if delta is None:
+                merger.mark("parts", at)
+            else:
+                merger.offer(delta, at, "parts" if at == 6 else "")
+
+    merger = Merger(STREAM, range(3))
+    follow(merger, 0, stop)
+    offset, state = merger.resume_point()
+    again = Merger(STREAM, range(3))
+    again.resume(offset, state)
+    follow(again, offset, len(parts))
+    assert again.state.duplicates == 0
+    assert windows(again) == windows(merged(deltas))
+
+
 def test_a_damaged_state_is_refused() -> None:
     for told in ("", "{}", "[]", '{"chains": {"a": [1, 2, 3]}}'):
         with pytest.raises(DeltaError, match="damaged"):
@@ -186,7 +233,7 @@ def test_what_is_known_stays_known_while_the_group_is_lost() -> None:
         "posts", value=json({"user": pl.Int64}), time=None, bootstrap_servers="127.0.0.1:1"
     )
     plan = Plan(stream.tumbling("1m").agg(posts=count()), "group", "table", 1)
-    follower = LogMerger(plan, lambda table: None, lambda: True)
+    follower = LogMerger(plan, lambda table: None, ClosedWindows(schema_of(plan.stream), 1), lambda: True)
     follower.mergers[0] = Merger(plan.stream, [0])
     follower.mergers[0].state.account = Account(read=7, counted=7)
     follower._lost(follower._consumer, [TopicPartition("table", 0)])

@@ -1,0 +1,53 @@
+"""The log read without a part in it: what a process knows of its run while others merge.
+
+Only headers and counts are looked at, so that it costs little: windows are told where they are merged.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from ..merger import Merger
+from ..plan import Plan
+from .clients import LIBRARY_LOG, member_config
+from .delta_log import decode
+from .faults import passing
+from .parts import Gather
+from .snapshots import Snapshot, is_snapshot
+
+
+class LogWatch:
+    """Follows the first partition of the table topic, which tells of the whole run as each of them does."""
+
+    def __init__(self, plan: Plan, place: Snapshot | None) -> None:
+        self.merger = Merger(plan.stream, range(plan.partitions), plan.delivery)
+        if place is not None:
+            self.merger.resume(place.resume, place.state)
+        self._gather = Gather()
+        settings = {**member_config(plan.config, "streamgauge.watch"), "auto.offset.reset": "error"}
+        self._consumer = Consumer(settings, logger=LIBRARY_LOG)
+        start = 0 if place is None else place.resume
+        self._consumer.assign([TopicPartition(plan.table_topic, 0, start)])
+
+    def follow(self) -> bool:
+        """Take in what has come; False if it was trimmed meanwhile, and the place must be found again.
+
+        Raises `DeltaError` and `KafkaException` as a merger does.
+        """
+        for message in self._consumer.consume(500, 0.05):
+            error = message.error()
+            if error is not None:
+                if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                    return False
+                if not passing(error):
+                    raise KafkaException(error)
+                continue
+            offset = message.offset() or 0
+            _, record = self._gather.take(message.value(), message.headers(), offset)
+            if record is not None and not is_snapshot(record.headers):
+                self.merger.offer(decode(record, rows=False), offset)
+        return True
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._consumer.close()

@@ -1,0 +1,73 @@
+"""Topics that must stay what they were while a run goes on: the same topic by its id, with all partitions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from .topics import TopicError, made_anew, topic_id
+
+_SECONDS = 2.0
+_ANSWER_SECONDS = 10.0
+_TIMES_MISSED = 3
+"""A broker that has just come back may not know of a topic yet."""
+
+
+class TopicWatch:
+    """Asks the brokers every two seconds, without waiting for their answers.
+
+    `ids` are the topics' ids by name; `partitions` are, after `look`, the partitions that each has now.
+    """
+
+    def __init__(self, client: AdminClient, ids: Mapping[str, str]) -> None:
+        self._client = client
+        self._ids = dict(ids)
+        self._asked: dict[str, Future[Any]] = {}
+        self._missed = dict.fromkeys(ids, 0)
+        self._due = time.monotonic() + _SECONDS
+        self.partitions: dict[str, int] = {}
+
+    def look(self) -> None:
+        """Take in answers, and ask again when it is time.
+
+        Raises `TopicError` for a topic that was deleted, or made anew.
+        """
+        for topic, answer in list(self._asked.items()):
+            if answer.done():
+                del self._asked[topic]
+                self._judge(topic, answer)
+        if not self._asked and time.monotonic() >= self._due:
+            self._due = time.monotonic() + _SECONDS
+            self._ask()
+
+    def settle(self) -> None:
+        """Ask once more and wait for the answers: whether a topic's end is behind another error."""
+        self._missed = dict.fromkeys(self._ids, _TIMES_MISSED)
+        self._ask()
+        for topic, answer in self._asked.items():
+            self._judge(topic, answer)
+
+    def _ask(self) -> None:
+        topics = TopicCollection(list(self._ids))
+        self._asked = self._client.describe_topics(topics, request_timeout=_ANSWER_SECONDS)
+
+    def _judge(self, topic: str, answer: Future[Any]) -> None:
+        try:
+            found = answer.result(_ANSWER_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                self._missed[topic] += 1
+                if self._missed[topic] >= _TIMES_MISSED:
+                    raise TopicError(f"the topic {topic!r} was deleted while a run used it") from None
+            return
+        except TimeoutError:
+            return
+        self._missed[topic] = 0
+        self.partitions[topic] = len(found.partitions)
+        if (now := topic_id(found)) != self._ids[topic] and now and self._ids[topic]:
+            raise made_anew(topic)
