@@ -234,7 +234,10 @@ def count(column: str | None = None) -> Aggregate:
 
 
 def sum(column: str) -> Aggregate:
-    """Sum, in int64 for whole numbers and in double for floats. Exact up to rounding of doubles."""
+    """Sum: of floats a double, exact up to rounding; of whole numbers exact, and kept wider than int64.
+
+    Their answers are int64, and decimals only where a window's sum is beyond int64; on Spark always decimals.
+    """
     return aggregate("sum", column)
 
 

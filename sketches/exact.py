@@ -6,7 +6,7 @@ Arrow types that SQL can merge on its own:
 | aggregate | column | merges in SQL by |
 |---|---|---|
 | `CountGroups` | int64 | `sum` |
-| `SumGroups` | int64 or double | `sum` |
+| `SumGroups` | decimal(38, 0) of whole numbers, or double | `sum` |
 | `MeanGroups` | struct(n int64, sum double) | `sum` of both |
 | `VarianceGroups` | struct(n int64, mean double, m2 double) | Chan's formula |
 | `MinGroups`, `MaxGroups` | the column's type | `min`, `max` |
@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from . import exact_kernels as kernels
 from .columns import Values, as_array, as_values, flattened
+from .decimals import halves, whole
 from .extremes import FirstGroups, LastGroups, MaxGroups, MinGroups
 from .group_numbers import as_groups, grown
 from .protocol import Groups, SketchError
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _NO_COUNTS = np.empty(0, np.int64)
+_MOST = 1 << 30
 
 
 class _Arrays(Groups):
@@ -112,18 +114,19 @@ class CountGroups(_Arrays):
 
 
 class SumGroups(_Arrays):
-    """Sum a group, in int64 for whole numbers and booleans, in double for floats.
+    """Sum a group, in decimal(38, 0) for whole numbers and booleans, in double for floats.
 
-    Whole sums are exact: they are carried in 96 bits, and one that doesn't fit int64 raises `OverflowError`
-    when it is read, whatever the order of its parts. Float sums are compensated (Neumaier 1974): of one
-    pass, the error is about one rounding of the result plus n·2⁻¹⁰⁶ of the sum of magnitudes; each merge
-    adds one rounding, so merging is commutative, and associative up to that rounding. `type` fixes "int64" or
-    "double" before the first value; otherwise the first column decides.
+    Whole sums are exact: they are carried in 96 bits, so that no sum of fewer than 2³² values overflows, and
+    are wider than int64 in the column, too, as one bad value in a stream must not end it. Float sums are
+    compensated (Neumaier 1974): of one pass, the error is about one rounding of the result plus n·2⁻¹⁰⁶ of
+    the sum of magnitudes; each merge adds one rounding, so merging is commutative, and associative up to that
+    rounding. `type` fixes "int64" (whole numbers) or "double" before the first value; otherwise the first
+    column decides.
 
     >>> sums = SumGroups(3)
     >>> sums.update([0, 0, 1], [2, 3, None])
-    >>> sums.to_arrow().to_pylist()
-    [5, None, None]
+    >>> sums.answers().to_pylist(), sums.to_arrow().type
+    ([5, None, None], Decimal128Type(decimal128(38, 0)))
     """
 
     _state: ClassVar = {
@@ -151,27 +154,45 @@ class SumGroups(_Arrays):
             )
         self._kind = numbers.kind
         if numbers.kind == "int64":
-            kernels.add_whole(groups, numbers.numbers, self._at("high"), self._at("low"), self._at("seen"))
+            whole_numbers = numbers.numbers
+            # The sign of an int64 goes on above it; an unsigned one has none.
+            above = np.zeros_like(whole_numbers) if numbers.unsigned else whole_numbers >> np.int64(63)
+            self._add_whole(groups, above, whole_numbers)
         else:
             total, lost, n = self._at("total"), self._at("lost"), self._at("n")
             kernels.add_real(groups, numbers.numbers, total, lost, n, _NO_COUNTS)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Add sums."""
-        self.update(groups, column)
+        """Add sums. Raises `SketchError` for decimals that are no sums."""
+        column = as_array(column)
+        if not pa.types.is_decimal(column.type):
+            self.update(groups, column)
+            return
+        if self._kind == "float64":
+            raise SketchError("sum: expected a column of double to merge, got whole numbers")
+        kept = column.is_valid().to_numpy(zero_copy_only=False)
+        above, below = halves(column.filter(pa.array(kept)), "sum")
+        if len(above) and (int(above.min()) < -_MOST or int(above.max()) >= _MOST):
+            raise SketchError("sum: a number of more than 94 bits is no sum of int64 values")
+        self._kind = "int64"
+        self._add_whole(as_groups(groups, len(column), self._n)[kept], above, below)
+
+    def _add_whole(self, groups: np.ndarray, above: np.ndarray, below: np.ndarray) -> None:
+        kernels.add_whole(groups, above, below, self._at("high"), self._at("low"), self._at("seen"))
 
     def to_arrow(self) -> pa.Array:
-        """Sums as int64 or double. Raises `OverflowError` for a whole sum beyond int64."""
+        """Sums as decimal(38, 0) or double."""
         if self._kind == "float64":
             return pa.array(_compensated(self._at("total"), self._at("lost")), mask=self._at("n") == 0)
         high, low = self._at("high"), self._at("low")
-        over = np.flatnonzero((high < -(1 << 31)) | (high >= 1 << 31))
-        if len(over):
-            total = int(high[over[0]]) * (1 << 32) + int(low[over[0]])
-            raise OverflowError(
-                f"sum: group {over[0]} adds up to {total}, beyond int64; cast the column to double"
-            )
-        return pa.array((high << np.int64(32)) | low, mask=self._at("seen") == 0)
+        return whole(high >> np.int64(32), (high << np.int64(32)) | low, self._at("seen") != 0)
+
+    def answers(self, **question: Any) -> pa.Array:
+        """Sums as int64 or double; whole ones stay decimals where one of them is beyond int64."""
+        high = self._at("high")
+        if self._kind == "float64" or ((high < -(1 << 31)) | (high >= 1 << 31)).any():
+            return self.to_arrow()
+        return pa.array((high << np.int64(32)) | self._at("low"), mask=self._at("seen") == 0)
 
 
 class MeanGroups(_Arrays):
@@ -252,7 +273,7 @@ def _type(type: Any) -> pa.DataType:
 
 
 def _summands(values: Any, name: str) -> Values:
-    """Numbers that may be added up, whole (within int64) or float; no times, no strings."""
+    """Numbers that may be added up, whole or float; no times, no strings."""
     values = values if isinstance(values, (Values, np.ndarray)) else as_array(values)
     leaf = getattr(values, "type", None)
     while leaf is not None and hasattr(leaf, "value_type"):
@@ -260,15 +281,14 @@ def _summands(values: Any, name: str) -> Values:
     numbers = as_values(values, decimals=True)
     if numbers.kind in ("string", "binary") or (leaf is not None and pa.types.is_temporal(leaf)):
         raise TypeError(f"{name}: can't add up a column of {leaf or numbers.kind}; cast it to a number")
-    if numbers.unsigned and len(numbers) and int(numbers.numbers.min()) < 0:
-        raise OverflowError(f"{name}: a uint64 above 2^63 − 1 doesn't fit int64; cast the column to double")
     return numbers
 
 
 def _doubles(groups: Any, values: Any, n: int, name: str) -> tuple[np.ndarray, np.ndarray]:
     numbers = _summands(values, name)
     at = numbers.per_value(as_groups(groups, numbers.length, n))
-    return at, np.ascontiguousarray(numbers.numbers, np.float64)
+    plain = numbers.numbers.view(np.uint64) if numbers.unsigned else numbers.numbers
+    return at, np.ascontiguousarray(plain, np.float64)
 
 
 def _fields(

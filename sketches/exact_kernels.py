@@ -24,12 +24,12 @@ def add_counts(groups, more, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_whole(groups, values, high, low, seen):  # type: ignore[no-untyped-def]
-    """Sum int64 as high · 2^32 + low, so that no order of adding overflows on the way."""
+def add_whole(groups, above, below, high, low, seen):  # type: ignore[no-untyped-def]
+    """Sum numbers of 128 bits (above · 2^64 + below, the latter unsigned) as high · 2^32 + low."""
     for i in range(len(groups)):
         g = groups[i]
-        high[g] += values[i] >> np.int64(32)
-        total = low[g] + (values[i] & _LOW)
+        high[g] += (above[i] << np.int64(32)) + ((below[i] >> np.int64(32)) & _LOW)
+        total = low[g] + (below[i] & _LOW)
         high[g] += total >> np.int64(32)
         low[g] = total & _LOW
         seen[g] = 1

@@ -59,9 +59,16 @@ def _number(leaf: pa.DataType) -> dict[str, Any]:
     return {}
 
 
+def _added(leaf: pa.DataType) -> dict[str, Any]:
+    """For families whose answers are sums of values: of points in time there is none."""
+    if pa.types.is_temporal(leaf):
+        raise TypeError(f"a column of {leaf} can't be added up; cast it to a number")
+    return _number(leaf)
+
+
 def _summed(leaf: pa.DataType) -> dict[str, Any]:
     real = pa.types.is_floating(leaf) or pa.types.is_decimal(leaf)
-    return {**_number(leaf), "type": "double" if real else "int64"}
+    return {**_added(leaf), "type": "double" if real else "int64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,12 +329,12 @@ FAMILIES: dict[str, Family] = {
         ),
         Family("count", "", "exact:CountGroups", spark_merge="sum"),
         Family("sum", "", "exact:SumGroups", of_column=_summed, spark_merge="sum"),
-        Family("mean", "", "exact:MeanGroups", of_column=_number, spark_merge="struct_sum"),
+        Family("mean", "", "exact:MeanGroups", of_column=_added, spark_merge="struct_sum"),
         Family("min", "", "exact:MinGroups", of_column=_stored, spark_merge="min"),
         Family("max", "", "exact:MaxGroups", of_column=_stored, spark_merge="max"),
         Family("first", "", "exact:FirstGroups", inputs=("time",), of_column=_stored, spark_merge="min"),
         Family("last", "", "exact:LastGroups", inputs=("time",), of_column=_stored, spark_merge="max"),
-        Family("variance", "", "exact:VarianceGroups", of_column=_number, spark_merge="chan"),
+        Family("variance", "", "exact:VarianceGroups", of_column=_added, spark_merge="chan"),
     )
 }
 

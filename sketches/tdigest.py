@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
+from .group_numbers import as_groups
 from .numbers import as_numbers
 from .one_by_one import OneByOne
 from .package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
@@ -104,6 +105,13 @@ class TDigestGroups(OneByOne):
     """
 
     _single = TDigest
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add each group's numbers. Infinities are left out: one in a stream must not end it."""
+        numbers = as_numbers(values, np.float64, TDigest.family)
+        owners = numbers.per_value(as_groups(groups, len(groups), self._n))
+        finite = ~np.isinf(numbers.numbers)
+        super().update(owners[finite], numbers.numbers[finite], **inputs)
 
 
 def _clusters(data: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -56,6 +56,13 @@ either_way = pytest.mark.parametrize("more", PLANS.values(), ids=PLANS)
 
 
 @either_way
+def test_sums_beyond_int64(spark: Any, more: dict[str, Aggregate]) -> None:
+    rows = spark.createDataFrame([(2**63 - 1, n) for n in range(4)], "x long, user long").repartition(2)
+    table = as_table(sketch(rows).groupBy().agg(total=ask.sum("x"), **more))
+    assert table.column("total").to_pylist() == [4 * (2**63 - 1)]
+
+
+@either_way
 def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate]) -> None:
     asked = sketch(rows).groupBy(window("at", "2 minutes", "30 seconds", "10 seconds"))
     table = asked.agg(rows=ask.count(), **more)
