@@ -58,7 +58,7 @@ class Intake:
         if len(runs) > _MOST_RUNS:
             messages = messages.select(np.argsort(messages.partition, kind="stable"))
             runs = _runs(messages.partition)
-        decoded = self._plan.source.value.decode(messages)
+        decoded = self._plan.source.decode(messages)
         for low, high in runs:
             partition = int(messages.partition[low])
             if partition in self.progress:

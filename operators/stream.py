@@ -20,6 +20,7 @@ from .aggregates import Aggregate
 from .durations import Duration, microseconds, written
 from .event_time import TIME, event_time, first_line
 from .inputs import check_input
+from .kafka.message_columns import message_columns
 from .kafka.settings import check_settings, servers
 from .sources import FrameSource, KafkaSource
 from .windows import Tumbling, Window
@@ -102,6 +103,7 @@ class Stream:
         time: str | pl.Expr | None = None,
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         config: Mapping[str, Any] | None = None,
+        message: Sequence[str] | Mapping[str, str] = (),
     ) -> Stream:
         """The messages of `topic`, their values decoded by `value`, such as ``json({"user": pl.String})``.
 
@@ -109,6 +111,11 @@ class Stream:
         it the messages' own timestamps are taken. Text is read as ISO 8601, and what names no offset from
         UTC is taken as UTC; of numbers the unit has to be said, as in
         ``time=pl.from_epoch("at", time_unit="ms")``.
+
+        `message` asks for columns of what lies beside the value: ``["key", "offset"]``, or under names of
+        your own, ``{"user": "key", "trace": "header:trace-id"}``. There are ``key`` (text; ``key_bytes`` for
+        its bytes), ``partition``, ``offset``, ``timestamp``, ``header:NAME`` (the text of the last header of
+        that name) and ``headers``, all of them as a list.
 
         `bootstrap_servers` is ``"host:port"``, several with commas between or as a list; `config` holds
         further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
@@ -121,7 +128,8 @@ class Stream:
         if not isinstance(config, Mapping | None):
             raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
         check_settings(config or {})
-        source = KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {}))
+        beside = message_columns(message, value.schema)
+        source = KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {}), beside)
         return cls(source, _time(time, source.schema))
 
     @classmethod

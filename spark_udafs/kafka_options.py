@@ -11,6 +11,7 @@ from typing import Literal
 
 from ..operators.kafka.secrets import Settings
 from ..operators.kafka.settings import check_settings
+from ..operators.sources import KafkaSource
 from ..operators.stream import Stream
 
 Place = Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]]
@@ -108,6 +109,12 @@ class KafkaOptions:
             close_at_end=_truth(given, "closeAtEnd", True),
             dead_letter_topic=given.get("deadlettertopic"),
         )
+
+    @property
+    def reads_headers(self) -> bool:
+        """Whether the messages' headers are read: asked for, or a part of the stream's rows."""
+        source = None if self.stream is None else self.stream.source
+        return self.headers or (isinstance(source, KafkaSource) and source.reads_headers)
 
     def bounded(self) -> KafkaOptions:
         """Themselves, if they make sense for ``spark.read``. Raises `ValueError` if not."""

@@ -145,7 +145,7 @@ def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     assert stream is not None and isinstance(stream.source, KafkaSource)
     for r in task.ranges:
         for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
-            decoded = stream.source.value.decode(messages)
+            decoded = stream.source.decode(messages)
             found = stream.transform(decoded.frame.lazy()).collect().to_arrow().cast(schema)
             if found.num_rows:
                 yield from found.combine_chunks().to_batches()

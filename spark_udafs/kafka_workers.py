@@ -51,11 +51,11 @@ def reading(
     """
     if start >= end:
         return
-    key = (_identity(options), place, options.headers)
+    key = (_identity(options), place, options.reads_headers)
     reader = _readers.pop(key, None)
     try:
         if reader is None:
-            reader = Reader(_reader_config(options), {place: start}, headers=options.headers)
+            reader = Reader(_reader_config(options), {place: start}, headers=options.reads_headers)
         elif reader.positions()[place] != start:
             reader.seek({place: start})
         yield from reader.read_to({place: end}, at_once, _NO_PROGRESS_SECONDS)

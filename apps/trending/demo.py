@@ -140,7 +140,7 @@ def _compile(stream: Stream) -> None:
     """Take a few posts through every step, so that no engine's first batch waits for the compiler."""
     posts = Messages.of(one_slice(Load(rate=2_000.0), 0).values.to_pylist())
     sketcher = Sketcher(stream)
-    sketcher.add(stream.source.value.decode(posts).frame, PartitionTime())  # type: ignore[union-attr]
+    sketcher.add(stream.source.decode(posts).frame, PartitionTime())  # type: ignore[union-attr]
     table = sketcher.take()
     windows(merge([table, table]))
 

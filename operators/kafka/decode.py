@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,27 +14,62 @@ from .messages import Messages
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The rows of a batch of messages, and the messages that are none.
+    """The rows of a batch of messages, and the messages that are not rows.
 
     Row ``i`` of `frame` is message ``rows[i]`` of the batch, or message ``i`` where `rows` is None since all
     are good. `refused` are the numbers of the others, ascending, each with its reason in `reasons`.
     """
 
     frame: pl.DataFrame
-    rows: np.ndarray | None
-    refused: np.ndarray
-    reasons: list[str]
+    rows: np.ndarray | None = None
+    refused: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    reasons: list[str] = field(default_factory=list)
+
+    def without(self, gone: np.ndarray, reasons: str | Sequence[str]) -> Decoded:
+        """The same with some more rows refused: those of a mask over `frame`, each for its reason.
+
+        >>> Decoded(pl.DataFrame({"price": [1.0, -1.0]})).without(np.array([False, True]), "a negative price")
+        Decoded(frame=..., rows=array([0]), refused=array([1]), reasons=['a negative price'])
+        """
+        if not gone.any():
+            return self
+        rows = np.arange(self.frame.height) if self.rows is None else self.rows
+        whys = [reasons] * int(gone.sum()) if isinstance(reasons, str) else list(reasons)
+        refused = np.concatenate([self.refused, rows[gone]])
+        order = np.argsort(refused, kind="stable")
+        told = [*self.reasons, *whys]
+        frame = self.frame.filter(pl.Series(~gone))
+        return Decoded(frame, rows[~gone], refused[order], [told[i] for i in order.tolist()])
 
 
 class Decoder(Protocol):
-    """A part of a stream's definition: can be pickled, and judges every message by itself.
+    """Makes rows of the bytes of messages; `json` makes one, and any object with these two will do.
 
-    So the same rows come out however messages are cut into batches.
+    A decoder is a part of a stream's definition. It judges every message by itself, so that the same rows
+    come out however messages are cut into batches, and it pickles: for `workers` beyond one, and on Spark,
+    its class must stand in a module that those processes can import, not in the script that is run. What it
+    can't read it refuses with a reason and does not raise; refused messages become dead letters.
+
+    >>> @dataclass(frozen=True)
+    ... class Prices:
+    ...     "Lines such as ``ACME;9.75``."
+    ...     schema = {"symbol": pl.String, "price": pl.Float64}
+    ...
+    ...     def decode(self, messages: Messages) -> Decoded:
+    ...         parts = messages.text.str.split_exact(";", 1).struct.unnest()
+    ...         price = parts["field_1"].cast(pl.Float64, strict=False)
+    ...         frame = pl.DataFrame({"symbol": parts["field_0"], "price": price})
+    ...         return Decoded(frame).without(price.is_null().to_numpy(), "not symbol;price")
+    >>> found = Prices().decode(Messages.of([b"ACME;9.75", b"oops", None]))
+    >>> found.frame.rows(), found.refused.tolist(), found.reasons
+    ([('ACME', 9.75)], [1, 2], ['not symbol;price', 'not symbol;price'])
+
+    A stream reads with it by ``Stream.from_kafka("prices", value=Prices())``.
     """
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The Polars types of the columns it makes."""
+        """The Polars types of the columns it makes, by name."""
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch."""
+        """The rows of a batch, in the messages' order, and why the other messages are not rows."""

@@ -70,7 +70,10 @@ def read_headers(rd: c.CDLL, batch: np.ndarray, good: int) -> pa.ListArray:
     gather.scan_headers(handle, ends, get, name, name_length, value, value_length)
     names = binary(*gather_bytes(name, name_length, newline=False), np.zeros(total, np.bool_))
     values = binary(*gather_bytes(value, value_length, newline=False), value_length < 0)
-    keys = names.cast(pa.binary()).cast(pa.string())
+    try:
+        keys = names.cast(pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:  # a name that is not UTF-8, which Kafka allows and no client should send
+        keys = pa.array([name.decode(errors="replace") for name in names.to_pylist()], pa.string())
     pairs = pa.StructArray.from_arrays([keys, values.cast(pa.binary())], ["key", "value"])
     return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(HEADERS)
 

@@ -80,15 +80,10 @@ class Json:
         frame = pl.from_arrow(table) if columns else pl.DataFrame(height=len(rows))
         assert isinstance(frame, pl.DataFrame)
         frame.columns = list(self.schema)  # Polars makes another one of an empty name.
-        if parsed.late:
-            kept = np.ones(len(rows), bool)
-            kept[list(parsed.late)] = False
-            order = np.argsort(np.concatenate([refused, rows[~kept]]), kind="stable")
-            reasons += [parsed.late[row] for row in np.flatnonzero(~kept).tolist()]
-            refused = np.concatenate([refused, rows[~kept]])[order]
-            reasons = [reasons[i] for i in order.tolist()]
-            frame, rows = frame.filter(pl.Series(kept)), rows[kept]
-        return Decoded(frame, None if len(rows) == len(messages) else rows, refused, reasons)
+        decoded = Decoded(frame, None if len(rows) == len(messages) else rows, refused, reasons)
+        late = np.zeros(len(rows), bool)
+        late[list(parsed.late)] = True
+        return decoded.without(late, [parsed.late[row] for row in sorted(parsed.late)])
 
     def _reason(self, messages: Messages, message: int, why: int, place: int, node: int) -> str:
         if why == cells.TOMBSTONE:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from .gather import copy_spans
@@ -54,6 +55,11 @@ class Messages:
         data = np.empty(offsets[-1], np.uint8)
         copy_spans(self.lines, self.starts, self.ends, data, offsets[:-1])
         return binary(data, offsets, self.is_null)
+
+    @property
+    def text(self) -> pl.Series:
+        """The values as strings, for decoders of text; null for tombstones and what is not UTF-8."""
+        return texts(pl.Series(values=pl.from_arrow(self.value)))
 
     def value_at(self, row: int) -> bytes | None:
         """One value."""
@@ -176,3 +182,22 @@ def binary(data: np.ndarray, ends: np.ndarray, is_null: np.ndarray) -> pa.LargeB
     valid = pa.py_buffer(np.packbits(~is_null, bitorder="little")) if nulls else None
     buffers = [valid, pa.py_buffer(ends), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(is_null), buffers, null_count=nulls)
+
+
+def texts(column: pl.Series) -> pl.Series:
+    """Bytes as strings; null where they are not UTF-8.
+
+    >>> texts(pl.Series([b"ann", bytes([255]), None])).to_list()
+    ['ann', None, None]
+    """
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        return pl.Series(column.name, [_text(value) for value in column], pl.String)
+
+
+def _text(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,132 @@
+"""Columns of what Kafka keeps beside a message's value: key, headers, partition, offset and timestamp."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .decode import Decoded
+from .messages import HEADERS, Messages, texts
+
+PARTS: dict[str, Any] = {
+    "key": pl.String,
+    "key_bytes": pl.Binary,
+    "headers": pl.List(pl.Struct({"key": pl.String, "value": pl.Binary})),
+    "partition": pl.Int32,
+    "offset": pl.Int64,
+    "timestamp": pl.Datetime("ms", "UTC"),
+}
+"""What can be asked of a message, and the type of its column."""
+
+_HEADER = "header:"
+
+
+def message_columns(asked: Sequence[str] | Mapping[str, str], taken: Mapping[str, Any]) -> dict[str, str]:
+    """Which part of a message each column holds, by the column's name.
+
+    `asked` names parts, or maps names of columns to parts: ``key`` (text), ``key_bytes``, ``headers``,
+    ``header:NAME`` (the text of the last header of that name, null where there is none), ``partition``,
+    ``offset`` and ``timestamp``. `taken` are the columns of the value.
+
+    >>> message_columns({"user": "key", "trace": "header:trace-id"}, {"price": pl.Float64})
+    {'user': 'key', 'trace': 'header:trace-id'}
+
+    Raises `TypeError` or `ValueError` for what is no part of a message and for names that are taken.
+    """
+    if isinstance(asked, str) or not isinstance(asked, (Sequence, Mapping)):
+        raise TypeError(f'message is {asked!r}; list parts, as in ["key", "offset"], or map columns to them')
+    columns = dict(asked) if isinstance(asked, Mapping) else {part: part for part in asked}
+    for name, part in columns.items():
+        if not isinstance(name, str) or not isinstance(part, str):
+            raise TypeError(f"message: {name!r}: {part!r} is not a column's name and a part's")
+        if part not in PARTS and not _named(part):
+            near = get_close_matches(part, PARTS, 1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            known = ", ".join(PARTS)
+            raise ValueError(
+                f"message: {part!r} is not a part of a message; {meant}There are {known} and header:NAME"
+            )
+        if name in taken:
+            raise ValueError(
+                f"message: {name!r} is a field of the value already; choose another name for the column, "
+                f'as in message={{"message_{name}": "{part}"}}'
+            )
+    return columns
+
+
+def types_of(columns: Mapping[str, str]) -> dict[str, Any]:
+    """The Polars types of such columns."""
+    return {name: PARTS.get(part, pl.String) for name, part in columns.items()}
+
+
+def need_headers(columns: Mapping[str, str]) -> bool:
+    """Whether headers have to be read for them."""
+    return any(part == "headers" or part.startswith(_HEADER) for part in columns.values())
+
+
+def with_message(decoded: Decoded, messages: Messages, columns: Mapping[str, str]) -> Decoded:
+    """A batch's rows with such columns added; a key or a header that should be text and isn't is refused."""
+    rows = decoded.rows
+    found = {name: _part(messages, part, rows) for name, part in columns.items()}
+    reasons: dict[int, str] = {}
+    for name, part in columns.items():
+        if types_of({name: part})[name] != pl.String:
+            continue
+        given = found[name]
+        found[name] = texts(given)
+        unread = found[name].is_null() & given.is_not_null()
+        what = "the key" if part == "key" else f"the header {_named(part)!r}"
+        bytes_of = "key_bytes" if part == "key" else "headers"
+        for row in unread.arg_true().to_list():
+            reasons.setdefault(row, f'{what} is not UTF-8 text; ask for "{bytes_of}" to have its bytes')
+    frame = decoded.frame.with_columns(series.alias(name) for name, series in found.items())
+    whole = Decoded(frame, rows, decoded.refused, decoded.reasons)
+    if not reasons:
+        return whole
+    gone = np.zeros(frame.height, bool)
+    gone[list(reasons)] = True
+    return whole.without(gone, [reasons[row] for row in sorted(reasons)])
+
+
+def _part(messages: Messages, part: str, rows: np.ndarray | None) -> pl.Series:
+    """One part of the messages that are rows; of texts, their bytes."""
+    column: Any
+    if part in ("key", "key_bytes"):
+        column = messages.key
+    elif part in ("partition", "offset"):
+        return pl.Series(_taken(getattr(messages, part), rows))
+    elif part == "timestamp":
+        stamps = pl.Series(_taken(messages.timestamp, rows))
+        return pl.select(pl.when(stamps >= 0).then(stamps)).to_series().cast(PARTS["timestamp"])
+    else:
+        headers = messages.headers
+        if headers is None:
+            headers = pa.array([[]] * len(messages), HEADERS)
+        column = headers if part == "headers" else _last(headers, _named(part))
+    series = pl.from_arrow(column if rows is None else column.take(pa.array(rows)))
+    assert isinstance(series, pl.Series)
+    return series.cast(PARTS["headers"]) if part == "headers" else series.cast(pl.Binary)
+
+
+def _taken(column: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    return column if rows is None else column[rows]
+
+
+def _named(part: str) -> str:
+    """The header that a part asks for; empty if it asks for none."""
+    return part[len(_HEADER) :] if part.startswith(_HEADER) else ""
+
+
+def _last(headers: pa.ListArray, name: str) -> pa.Array:
+    """The value of each message's last header of a name; null where there is none."""
+    flat = headers.flatten()
+    at = np.flatnonzero(pc.equal(flat.field("key"), name).to_numpy(zero_copy_only=False))
+    place = np.full(len(headers), -1, np.int64)
+    place[pc.list_parent_indices(headers).to_numpy()[at]] = at  # of several the last one stays
+    return flat.field("value").take(pa.array(place, mask=place < 0))
