@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -24,12 +25,13 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from ..operators import aggregates as ask
 from ..operators.aggregates import Aggregate
-from ..operators.durations import microseconds
+from ..operators.durations import microseconds, written
 from ..operators.lateness import PartitionTime
 from ..operators.sketching import Sketcher
 from ..operators.stream import Stream
 from ..operators.table import START, schema_of, table_schema
 from ..operators.table_windows import TableWindows
+from .definitions import remembering
 from .forms import quoted
 from .merge_plan import merge_timed, merge_whole, partials_of
 from .partials import Partials
@@ -57,6 +59,15 @@ class Windows:
         """Spark's own window over a column."""
         size, slide, offset = (f"{us} microseconds" for us in (self.size_us, self.slide_us, self.offset_us))
         return F.window(column, size, slide, offset)
+
+    def definition(self) -> dict[str, str]:
+        """As plain JSON."""
+        told = {"size": written(self.size_us), "time": f'over "{self.column}"'}
+        if self.slide_us != self.size_us:
+            told["slide"] = f"every {written(self.slide_us)}"
+        if self.offset_us:
+            told["start"] = f"from {written(self.offset_us)}"
+        return told
 
 
 def window(
@@ -122,8 +133,16 @@ class Sketching:
         if self.windows is None:
             return merge_whole(partials, plan)
         if self.lateness is not None and self.frame.isStreaming:
+            partials = remembering(partials, self._definition(asked))
             partials = partials.withWatermark(START, self.lateness[1])
         return merge_timed(partials, plan, self.windows.over(START))
+
+    def _definition(self, asked: Stream) -> dict[str, Any]:
+        """What decides whether sketches can be merged, as plain JSON."""
+        assert self.windows is not None
+        told = asked.definition()
+        kept = {part: told[part] for part in ("source", "keys", "aggregates")}
+        return {**kept, "window": self.windows.definition()}
 
     def _event(self) -> Column:
         if self.windows is None:

@@ -8,9 +8,9 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -25,6 +25,7 @@ _REQUEST_SECONDS = 10.0
 _FIRST_CONTACT_SECONDS = 30.0
 _PAUSE_SECONDS = 0.5
 _SAY_AGAIN_SECONDS = 10.0
+_NO_ID = str(Uuid(0, 0))
 
 
 class Cluster:
@@ -74,6 +75,26 @@ class Cluster:
                 f"topic {topic!r} doesn't exist at {self._address}; create it, or correct its name"
             )
         return [(topic, partition) for partition in sorted(found.partitions)]
+
+    def topic_ids(self, places: Iterable[TopicPartition]) -> dict[str, str]:
+        """The topics' ids, which a topic that is deleted and made anew doesn't share.
+
+        Topics that are gone are left out, as are all where brokers are too old to have ids (before 2.8).
+        """
+        topics = sorted({topic for topic, _ in places})
+
+        def ask() -> dict[str, str]:
+            asked = self._admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
+            found = {}
+            for topic, answer in asked.items():
+                try:
+                    found[topic] = str(answer.result().topic_id)
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+            return {topic: told for topic, told in found.items() if told != _NO_ID}
+
+        return self._patiently(ask) if topics else {}
 
     def beginnings(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset there is."""
@@ -125,16 +146,27 @@ class Cluster:
                 found[place] = min(max(found[place], first[place]), last[place])
         return found
 
-    def known(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Known]:
-        """What the workers have reported of the partitions, where they have."""
+    def reports(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Report]:
+        """What workers have reported of the partitions to a group, where they have.
+
+        Raises `PermissionError` where the group may not be read.
+        """
         if self._consumer is None:
             self._consumer = reporting_consumer(self._options.config, group)
         asked = [Partition(topic, partition) for topic, partition in places]
-        answers = self._patiently(lambda: self._consumer.committed(asked, timeout=_REQUEST_SECONDS))
+
+        def ask() -> Any:
+            try:
+                return self._consumer.committed(asked, timeout=_REQUEST_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    raise group_refused(group) from None
+                raise
+
         found = {}
-        for answer in answers:
-            if answer.error is None and answer.offset >= 0 and (report := read_report(answer.metadata)):
-                found[(answer.topic, answer.partition)] = report
+        for answer in self._patiently(ask):
+            if answer.error is None and answer.offset >= 0 and (told := read_report(answer.metadata)):
+                found[(answer.topic, answer.partition)] = told
         return found
 
     def close(self) -> None:
@@ -186,15 +218,33 @@ def reporting_consumer(config: Mapping[str, str], group: str) -> Any:
     return Consumer(member_config(config, group), logger=logging.getLogger("streamgauge.kafka"))
 
 
-def report(known: Known) -> str:
-    """What is known of a partition, as the text beside its committed offset (Kafka takes 4,096 bytes)."""
-    return json.dumps({"streamgauge": 1, "known": known.to_list()}, separators=(",", ":"))
+def group_refused(group: str) -> PermissionError:
+    """The error for a consumer group that this user may not use."""
+    return PermissionError(
+        f"progress is kept in the consumer group {group!r}, and the right Read on it is missing; grant it, "
+        "or name groups that are allowed by the option groupIdPrefix, or one by kafka.group.id, another "
+        "for each query"
+    )
 
 
-def read_report(text: str | None) -> Known | None:
+class Report(NamedTuple):
+    """What a query's worker knows of a partition."""
+
+    query: str
+    known: Known
+
+
+def report(told: Report) -> str:
+    """As the text beside a committed offset (Kafka takes 4,096 bytes)."""
+    found = {"streamgauge": 1, "query": told.query, "known": told.known.to_list()}
+    return json.dumps(found, separators=(",", ":"))
+
+
+def read_report(text: str | None) -> Report | None:
     """What `report` wrote, None for anything else."""
     try:
-        return Known.from_list(json.loads(text or "")["known"])
+        found = json.loads(text or "")
+        return Report(str(found["query"]), Known.from_list(found["known"]))
     except (ValueError, TypeError, KeyError):
         return None
 

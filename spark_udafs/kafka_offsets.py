@@ -65,7 +65,9 @@ class Offsets:
 
     `ends` is the next offset to read of each partition and `begin` the first that the batch reads; `known` is
     what was known of them beforehand, at `begin` as a rule; `watermark_us` is what the batch announces:
-    windows that end at or before it are complete.
+    windows that end at or before it are complete. `topics` are the topics' ids, which a topic made anew
+    doesn't share, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier versions
+    hold neither.
 
     >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(7)})
     >>> Offsets.from_json(here.to_json()) == here
@@ -77,6 +79,8 @@ class Offsets:
     begin: Mapping[TopicPartition, int] = field(default_factory=dict)
     known: Mapping[TopicPartition, Known] = field(default_factory=dict)
     watermark_us: int = EARLIEST
+    topics: Mapping[str, str] = field(default_factory=dict)
+    definition: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As Spark logs it; `offsets` have the shape of Spark's own Kafka source."""
@@ -86,6 +90,10 @@ class Offsets:
         if self.known:
             found["known"] = _by_topic({place: known.to_list() for place, known in self.known.items()})
             found["watermark"] = self.watermark_us
+        if self.topics:
+            found["topics"] = dict(sorted(self.topics.items()))
+        if self.definition is not None:
+            found["definition"] = self.definition
         return found
 
     @classmethod
@@ -99,6 +107,8 @@ class Offsets:
                 begin,
                 {place: Known.from_list(listed) for place, listed in known.items()},
                 int(found.get("watermark", EARLIEST)),
+                dict(found.get("topics", {})),
+                found.get("definition"),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(

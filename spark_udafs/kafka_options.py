@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import pickle
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from ..operators.kafka.secrets import Settings
+from ..operators.kafka.secrets import Settings, is_secret
 from ..operators.kafka.settings import check_settings
 from ..operators.sources import KafkaSource
 from ..operators.stream import Stream
@@ -27,6 +26,9 @@ _OWN = {
     "kafka.enable.auto.offset.store": "Spark's checkpoint holds the offsets",
     "kafka.interceptor.classes": "librdkafka has none of Java's interceptors",
 }
+_HIDDEN_BY_SPARK = re.compile("secret|password|token|access[.]?key|url", re.IGNORECASE)
+"""Options whose values Spark leaves out of the plans it shows, unless it is told otherwise."""
+
 _KNOWN = (
     "subscribe",
     "subscribePattern",
@@ -39,7 +41,7 @@ _KNOWN = (
     "minPartitions",
     "failOnDataLoss",
     "includeHeaders",
-    "stream",
+    "groupIdPrefix",
     "emit",
     "deadLetterTopic",
     "idleTimeout",
@@ -54,7 +56,7 @@ class KafkaOptions:
     Exactly one of `topics`, `pattern` and `assigned` is set. `config` goes to librdkafka as it stands.
     """
 
-    config: dict[str, str]
+    config: Mapping[str, Any]
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     assigned: tuple[tuple[str, int], ...] = ()
@@ -66,6 +68,7 @@ class KafkaOptions:
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
     headers: bool = False
+    group_prefix: str = "streamgauge"
     stream: Stream | None = None
     emit: Emit = "messages"
     idle_timeout_ms: int = 10_000
@@ -73,23 +76,27 @@ class KafkaOptions:
     dead_letter_topic: str | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> KafkaOptions:
+    def parse(
+        cls, options: Mapping[str, str], stream: Stream | None = None, settings: Mapping[str, Any] = {}
+    ) -> KafkaOptions:
         """Read the options of ``spark.read`` and ``spark.readStream``.
 
-        Raises `ValueError` that names the option, what was wrong with it and what it may be.
+        `stream` is what a bound source reads (`kafka_source.bound`), its topic unless the options name
+        others; `settings` are librdkafka's that came with it. Raises `ValueError` that names the option, what
+        was wrong with it and what it may be.
         """
         given = {key.lower(): str(value) for key, value in options.items()}
-        _refuse_unknown(given)
+        _refuse(given)
         config = Settings({key[len("kafka.") :]: v for key, v in given.items() if key.startswith("kafka.")})
+        config = Settings({**settings, **config})
         if not config.get("bootstrap.servers"):
             raise ValueError('streamgauge-kafka needs .option("kafka.bootstrap.servers", "host:port")')
-        topics, pattern, assigned = _subscription(given)
-        stream = _stream(given.get("stream"))
+        topics, pattern, assigned = _subscription(given, stream)
         emit = given.get("emit", "messages" if stream is None else "sketches")
         if emit not in ("messages", "rows", "sketches"):
             raise ValueError(f"emit is {emit!r}; it may be messages, rows or sketches")
         if emit != "messages" and stream is None:
-            raise ValueError(f'emit "{emit}" needs the stream whose {emit} are asked for: option "stream"')
+            raise ValueError(f'emit "{emit}" needs the stream whose {emit} are asked for; see run.source_of')
         return cls(
             config=config,
             topics=topics,
@@ -103,6 +110,7 @@ class KafkaOptions:
             min_partitions=_whole(given, "minPartitions", 1),
             fail_on_data_loss=_truth(given, "failOnDataLoss", True),
             headers=_truth(given, "includeHeaders", False),
+            group_prefix=given.get("groupidprefix", cls.group_prefix),
             stream=stream,
             emit=emit,  # type: ignore[arg-type]
             idle_timeout_ms=_idle(given),
@@ -139,24 +147,7 @@ class KafkaOptions:
         return self
 
 
-def encode_stream(stream: Stream) -> str:
-    """A stream's definition as the text that the option "stream" takes."""
-    return base64.b64encode(pickle.dumps(stream)).decode("ascii")
-
-
-def _stream(text: str | None) -> Stream | None:
-    if text is None:
-        return None
-    try:
-        found = pickle.loads(base64.b64decode(text))
-    except Exception as error:
-        raise ValueError(f'option "stream" is no encode_stream(…): {error}') from None
-    if not isinstance(found, Stream):
-        raise ValueError(f'option "stream" holds a {type(found).__name__}, not a Stream')
-    return found
-
-
-def _refuse_unknown(given: Mapping[str, str]) -> None:
+def _refuse(given: Mapping[str, str]) -> None:
     known = {name.lower() for name in _KNOWN}
     for key in given:
         if key in _OWN:
@@ -165,12 +156,19 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
             raise ValueError(
                 f"streamgauge-kafka has no option {key!r}; it has {', '.join(_KNOWN)} and kafka.*"
             )
+        if key not in known and is_secret(key) and not _HIDDEN_BY_SPARK.search(key):
+            raise ValueError(
+                f"Spark would show the value of {key} in its plans; name a file in its place, such as "
+                "kafka.ssl.key.location, or run a stream by on_spark, whose settings are not shown"
+            )
 
 
 def _subscription(
-    given: Mapping[str, str],
+    given: Mapping[str, str], stream: Stream | None
 ) -> tuple[tuple[str, ...], str | None, tuple[tuple[str, int], ...]]:
     chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in given]
+    if not chosen and stream is not None and isinstance(stream.source, KafkaSource):
+        return (stream.source.topic,), None, ()
     if len(chosen) != 1:
         raise ValueError("exactly one of subscribe, subscribePattern and assign must be given")
     text = given[chosen[0]].strip()

@@ -4,18 +4,19 @@
     spark.readStream.format("streamgauge-kafka").option("kafka.bootstrap.servers", "localhost:9092")
         .option("subscribe", "posts").load()
 
-Without more it gives messages in the columns of Spark's own Kafka source, whose options it takes. Given a
-stream's definition (`kafka_options.encode_stream`) it gives that stream's rows, or partial sketches of them,
-which `merge_plan` merges; `run.on_spark` does both. No row crosses into the JVM then.
+Without more it gives messages in the columns of Spark's own Kafka source, whose options it takes. Bound to a
+stream (`bound`) it gives that stream's rows, or partial sketches of them, which `merge_plan` merges;
+`run.on_spark` does both. No row crosses into the JVM then.
 
-Spark's checkpoint holds the offsets. A range of offsets read again gives the same rows and the same sketches.
+Spark's checkpoint holds the offsets, the ids of the topics they belong to, and the definition that they were
+read by. A range of offsets read again gives the same rows and the same sketches.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,10 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ..operators.kafka.secrets import Settings
 from ..operators.kafka.topics import admin, ensure_topic
+from ..operators.stream import Stream
+from .definitions import check_same, pack
 from .kafka_cluster import Cluster
 from .kafka_offsets import Known, Offsets, TopicPartition, last_window_end, share, watermark
 from .kafka_options import KafkaOptions
@@ -43,23 +47,42 @@ _NOTHING_NEW_SECONDS = 0.05
 class KafkaSketchSource(DataSource):
     """Kafka topics as messages, rows or partial sketches; the module says how to use it."""
 
+    label = NAME
+    stream: Stream | None = None
+    settings: Mapping[str, Any] = {}
+
     @classmethod
     def name(cls) -> str:
         """What `format` takes."""
-        return NAME
+        return cls.label
 
     def schema(self) -> StructType:
         """The columns of what the options ask for."""
-        return from_arrow_schema(columns_of(KafkaOptions.parse(self.options)))
+        return from_arrow_schema(columns_of(self._parsed()))
 
     # Spark calls both by the parameter's name.
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
-        return KafkaBatchReader(KafkaOptions.parse(self.options).bounded())
+        return KafkaBatchReader(self._parsed().bounded())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``."""
-        return KafkaStreamReader(KafkaOptions.parse(self.options).unbounded())
+        return KafkaStreamReader(self._parsed().unbounded())
+
+    def _parsed(self) -> KafkaOptions:
+        return KafkaOptions.parse(self.options, self.stream, self.settings)
+
+
+def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource]:
+    """The source of one stream, read with librdkafka's `settings`, under a name of its own.
+
+    Spark shows a source's name and options in plans, events and statements, and never the class, which it
+    gets pickled. So that is what the stream and its settings, passwords among them, travel in.
+    """
+    label = f"{NAME}-{uuid.uuid4().hex[:8]}"
+    # A class that is no module's goes to other processes as it is, not by its name.
+    members = {"label": label, "stream": stream, "settings": Settings(settings)}
+    return type(KafkaSketchSource.__name__, (KafkaSketchSource,), members)
 
 
 class KafkaBatchReader(DataSourceReader):
@@ -71,6 +94,7 @@ class KafkaBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One task a partition; more if ``minPartitions`` asks for them and no sketches are asked for."""
         options = self._options
+        _ensure_letters(options)
         cluster = Cluster(options)
         places = cluster.partitions()
         begin = cluster.resolve(places, options.starting or "earliest", options.starting_ms)
@@ -97,6 +121,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cluster: Cluster | None = None
         self._target: dict[TopicPartition, int] | None = None
         self._moved: dict[TopicPartition, tuple[int, float]] = {}
+        self._looked = False
+        self._reporting: set[TopicPartition] = set()
+        stream = options.stream if options.emit == "sketches" else None
+        self._definition = None if stream is None else pack(stream.definition())
 
     def __getstate__(self) -> dict[str, Any]:
         # The workers get a copy, and no connection.
@@ -111,10 +139,12 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins."""
         options, kafka = self._options, self._kafka
-        if options.dead_letter_topic is not None:
-            ensure_topic(admin(options.config), options.dead_letter_topic, 1)
-        begin = kafka.resolve(kafka.partitions(), options.starting or "latest", options.starting_ms)
-        return Offsets(uuid.uuid4().hex[:12], begin).to_json()
+        _ensure_letters(options)
+        places = kafka.partitions()
+        topics = kafka.topic_ids(places)
+        begin = kafka.resolve(places, options.starting or "latest", options.starting_ms)
+        query = uuid.uuid4().hex[:12]
+        return Offsets(query, begin, topics=topics, definition=self._definition).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """``maxOffsetsPerTrigger``, if given."""
@@ -130,23 +160,38 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offsets("", self._kafka.ends(self._kafka.partitions())).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next micro-batch ends; `start` itself where there is nothing to do."""
+        """Where the next micro-batch ends; `start` itself where there is nothing to do.
+
+        Raises `ChangedDefinition` for a checkpoint that another definition made.
+        """
         here = Offsets.from_json(start)
-        begin, there = self._waiting(here)
+        check_same(here.definition, self._definition)
+        here, begin, there = self._waiting(here)
+        self._looked = True
         ends = share(begin, there, limit.max_rows) if isinstance(limit, ReadMaxRows) else there
         drained = all(ends[place] == begin[place] for place in ends)
         if self._options.emit != "sketches":
-            return self._nothing(start) if drained else Offsets(here.query, ends, begin).to_json()
+            return self._nothing(start) if drained else replace(here, ends=ends, begin=begin).to_json()
         known = self._known(here, begin)
         mark = max(here.watermark_us, self._watermark(known, there, drained))
         if drained and not self._worth_telling(here, known, mark):
             return self._nothing(start)
-        return Offsets(here.query, ends, begin, known, mark).to_json()
+        ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark)
+        return replace(ahead, definition=self._definition).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch; one that only announces where there is nothing to read."""
+        """The tasks of a micro-batch; one that only announces where there is nothing to read.
+
+        Raises `ChangedDefinition` for a batch that was planned by another definition, and not finished.
+        """
         there = Offsets.from_json(end)
-        return plan_tasks(self._options, there)
+        check_same(there.definition, self._definition)
+        # A batch that the query before this one left unfinished.
+        if not self._looked:
+            there = self._still_there(there)
+        tasks = plan_tasks(self._options, there)
+        self._reporting = {r.place for task in tasks for r in task.ranges if task.query}
+        return tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a worker: the batches of one task."""
@@ -160,10 +205,11 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._cluster is not None:
             self._cluster.close()
 
-    def _waiting(self, here: Offsets) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """Where each partition goes on, and up to where there is something to read."""
+    def _waiting(self, here: Offsets) -> tuple[Offsets, dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """`here` with what has been made anew since, where each partition goes on, and up to where."""
         kafka = self._kafka
         places = kafka.partitions()
+        here = self._made_anew(here, places)
         ends = kafka.ends(places)
         gone = [place for place in here.ends if place not in ends]
         begin = {place: here.ends[place] for place in places if place in here.ends}
@@ -173,26 +219,72 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         lost += [
             f"{t}-{p} ends at {ends[t, p]}, before {at}" for (t, p), at in begin.items() if ends[t, p] < at
         ]
-        if lost and self._options.fail_on_data_loss:
-            raise RuntimeError(
-                f"messages are lost: {'; '.join(lost)}. The topic was deleted or made anew; start with a new "
-                "checkpoint, or set failOnDataLoss to false to go on with what there is"
-            )
+        if lost:
+            self._losing("; ".join(lost))
         for place in gone:
             begin[place] = ends[place] = here.ends[place]
         # A topic made anew is read from its beginning.
         begin.update(kafka.beginnings([place for place, at in begin.items() if ends[place] < at]))
         if self._target is not None:
             ends = {place: min(end, self._target.get(place, 0)) for place, end in ends.items()}
-        return begin, {place: max(end, begin[place]) for place, end in ends.items()}
+        return here, begin, {place: max(end, begin[place]) for place, end in ends.items()}
+
+    def _made_anew(self, here: Offsets, places: Sequence[TopicPartition]) -> Offsets:
+        """`here` as of the topics that there are: in one made anew all begins again.
+
+        The account goes on from what is logged; reports of the last batch went with the topic.
+        """
+        ids = self._kafka.topic_ids(places)
+        anew = self._changed(here, ids)
+        if not anew:
+            return replace(here, topics={**here.topics, **ids})
+        begin = self._kafka.beginnings([place for place in places if place[0] in anew])
+        return replace(
+            here,
+            ends={**here.ends, **begin},
+            known={**here.known, **_moved_to(begin, here.known)},
+            topics={**here.topics, **ids},
+        )
+
+    def _still_there(self, batch: Offsets) -> Offsets:
+        """A planned batch without what lay in topics that were made anew since."""
+        anew = self._changed(batch, self._kafka.topic_ids(batch.ends))
+        gone = {place: end for place, end in batch.ends.items() if place[0] in anew}
+        return replace(
+            batch, begin={**batch.begin, **gone}, known={**batch.known, **_moved_to(gone, batch.known)}
+        )
+
+    def _changed(self, offsets: Offsets, ids: Mapping[str, str]) -> set[str]:
+        """The topics that were made anew since. Raises `RuntimeError` if failOnDataLoss says so."""
+        anew = {topic for topic, found in ids.items() if offsets.topics.get(topic, found) != found}
+        if anew:
+            self._losing(
+                "; ".join(f"the topic {topic!r} is not the one read before" for topic in sorted(anew))
+            )
+        return anew
+
+    def _losing(self, what: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise RuntimeError(
+                f"messages are lost: {what}. The topic was deleted or made anew; start with a new "
+                "checkpoint, or set the option failOnDataLoss to false to go on with what there is"
+            )
 
     def _known(self, here: Offsets, begin: dict[TopicPartition, int]) -> dict[TopicPartition, Known]:
         """What is known of each partition, best at the offset where it goes on."""
-        reported = self._kafka.known(group_of(self._options, here.query), begin) if here.known else {}
+        group = group_of(self._options, here.query)
+        reported = self._kafka.reports(group, begin) if here.known and begin else {}
+        if any(place in reported and reported[place].query != here.query for place in self._reporting):
+            raise RuntimeError(
+                f"another query reports to the consumer group {group!r} at the same time; give each query "
+                "its own by the option kafka.group.id, or leave that out and give a groupIdPrefix"
+            )
         found = {}
         for place, at in begin.items():
-            known = reported.get(place)
-            if known is None or known.at != at:
+            report = reported.get(place)
+            if report is not None and (report.query, report.known.at) == (here.query, at):
+                known = report.known
+            else:
                 known = here.known.get(place, Known(at)).floored(here.watermark_us)
             found[place] = known if known.at <= at else replace(known, at=at)
         return found
@@ -236,3 +328,16 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is None:
             time.sleep(_NOTHING_NEW_SECONDS)
         return start
+
+
+def _ensure_letters(options: KafkaOptions) -> None:
+    """Make the topic of dead letters, unless it is there."""
+    if options.dead_letter_topic is not None:
+        ensure_topic(admin(options.config), options.dead_letter_topic, 1)
+
+
+def _moved_to(
+    places: Mapping[TopicPartition, int], known: Mapping[TopicPartition, Known]
+) -> dict[TopicPartition, Known]:
+    """What is known of these partitions, at other offsets."""
+    return {place: replace(known[place], at=at) for place, at in places.items() if place in known}

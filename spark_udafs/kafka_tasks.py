@@ -18,6 +18,7 @@ from ..operators.sources import KafkaSource
 from ..operators.stream import Stream
 from ..operators.table import schema_of
 from .forms import spark_type
+from .kafka_cluster import Report
 from .kafka_offsets import Known, Offsets, TopicPartition
 from .kafka_options import KafkaOptions
 from .kafka_workers import Letters, reading, report_known, settle
@@ -49,7 +50,7 @@ class Task(InputPartition):
 
     ranges: tuple[Range, ...]
     watermark_us: int
-    group: str = ""
+    query: str = ""
     settled: Account = field(default_factory=Account)
 
 
@@ -63,19 +64,18 @@ def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
     waiting = [r for r in ranges if min(r.start, r.known.at) < r.end]
     if options.emit != "sketches":
         waiting = _split(waiting, options.min_partitions or 0)
-    group = group_of(options, batch.query) if batch.query else ""
     idle = (r.known.account for r in ranges if r not in waiting)
     settled = sum(idle, Account())
     shares: list[tuple[Range, ...]] = [(r,) for r in waiting] or [()]
     return [
-        Task(share, batch.watermark_us, group, settled if number == 0 else Account())
+        Task(share, batch.watermark_us, batch.query, settled if number == 0 else Account())
         for number, share in enumerate(shares)
     ]
 
 
 def group_of(options: KafkaOptions, query: str) -> str:
     """The consumer group in which a query's workers commit what they know."""
-    return options.config.get("group.id", f"streamgauge-{query}")
+    return str(options.config.get("group.id", f"{options.group_prefix}-{query}"))
 
 
 def _split(ranges: list[Range], wanted: int) -> list[Range]:
@@ -164,8 +164,8 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
         known = Known(r.end, delta.time.seen_us, delta.time.idle_us, r.known.account + again + delta.account)
         total += known.account
         letters.deliver()
-        if task.group:
-            report_known(options, task.group, r.place, known)
+        if task.query:
+            report_known(options, group_of(options, task.query), r.place, Report(task.query, known))
         if delta.table is not None:
             yield from plan.batches(delta.table)
     settle()

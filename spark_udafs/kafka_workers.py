@@ -24,8 +24,8 @@ from ..operators.kafka.faults import passing
 from ..operators.kafka.messages import Messages
 from ..operators.kafka.outgoing import Outgoing
 from ..operators.kafka.reader import Reader, ReadError
-from .kafka_cluster import report, reporting_consumer
-from .kafka_offsets import Known, TopicPartition
+from .kafka_cluster import Report, group_refused, report, reporting_consumer
+from .kafka_offsets import TopicPartition
 from .kafka_options import KafkaOptions
 
 log = logging.getLogger("streamgauge.kafka")
@@ -84,7 +84,7 @@ def settle() -> None:
         gc.freeze()
 
 
-def report_known(options: KafkaOptions, group: str, place: TopicPartition, known: Known) -> None:
+def report_known(options: KafkaOptions, group: str, place: TopicPartition, told: Report) -> None:
     """Commit what is known of a partition beside the offset up to which it is known.
 
     Where that fails for some seconds it is left: the next micro-batch reads this one's range again to know.
@@ -93,7 +93,7 @@ def report_known(options: KafkaOptions, group: str, place: TopicPartition, known
     key = (_identity(options), group)
     if key not in _reporters:
         _reporters[key] = reporting_consumer(options.config, group)
-    commit = [Partition(*place, known.at, report(known))]
+    commit = [Partition(*place, told.known.at, report(told))]
     deadline = time.monotonic() + _REPORT_SECONDS
     while True:
         try:
@@ -101,10 +101,11 @@ def report_known(options: KafkaOptions, group: str, place: TopicPartition, known
             return
         except KafkaException as problem:
             error = problem.args[0]
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                raise group_refused(group) from None
             if not passing(error):
-                raise PermissionError(
-                    f"progress can't be committed to the consumer group {group!r}: {error.str()}; "
-                    "name one that is allowed by the option kafka.group.id, another for each query"
+                raise RuntimeError(
+                    f"progress can't be committed to the consumer group {group!r}: {error.str()}"
                 ) from None
             if time.monotonic() > deadline:
                 log.warning("progress was not committed to the consumer group %s: %s", group, error.str())

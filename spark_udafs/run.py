@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,8 +14,7 @@ from ..operators.accounting import Account
 from ..operators.sources import KafkaSource
 from ..operators.stream import Stream
 from .kafka_offsets import Offsets
-from .kafka_options import encode_stream
-from .kafka_source import NAME, KafkaSketchSource
+from .kafka_source import bound
 from .kafka_tasks import plan_of
 from .merge_plan import OBSERVED, merge_announced
 from .partials import ACCOUNT
@@ -44,8 +44,13 @@ def on_spark(
 
     `start` is where a new query begins, `max_per_trigger` the offsets a micro-batch reads at most;
     `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
-    named; None drops them). `options` are further ones of the source, in Spark's names. With
-    ``streaming=False`` what is in the topic now is read once, as an ordinary DataFrame.
+    named; None drops them). `options` are further ones of the source, in Spark's names: ``failOnDataLoss``,
+    or ``groupIdPrefix``, with which the names of the consumer groups begin in which queries keep what their
+    workers report. With ``streaming=False`` what is in the topic now is read once, as an ordinary DataFrame.
+
+    A checkpoint is of one definition: a query that finds another's, or topics that were made anew, ends with
+    an error that tells what is different before it reads anything. Spark shows neither the stream's settings
+    nor its definition in plans, events or its pages.
 
     What Catalyst's own aggregates can't merge, our own merge does, in buckets of groups (`merge_plan`); as a
     stream that needs state in RocksDB, which `spark_udafs.session.session` sets.
@@ -54,35 +59,42 @@ def on_spark(
     for state that isn't in RocksDB where it has to be.
     """
     plan = plan_of(stream.complete())
-    given = source_options(stream)
-    letters = f"{given['subscribe']}.dead-letters" if dead_letters == "" else dead_letters
-    given["startingOffsets"] = start if isinstance(start, str) else json.dumps(start)
-    given["idleTimeout"] = str(int(idle_seconds * 1000))
-    given["closeAtEnd"] = _text(close_at_end)
+    more = dict(options or {})
+    settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
+    source, topic = source_of(stream, spark, settings), _kafka(stream).topic
+    letters = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
+    given = {
+        "subscribe": topic,
+        "startingOffsets": start if isinstance(start, str) else json.dumps(start),
+        "idleTimeout": str(int(idle_seconds * 1000)),
+        "closeAtEnd": str(close_at_end).lower(),
+    }
     if max_per_trigger is not None:
         given["maxOffsetsPerTrigger"] = str(max_per_trigger)
     if letters is not None:
         given["deadLetterTopic"] = letters
-    spark.dataSource.register(KafkaSketchSource)
     reader = spark.readStream if streaming else spark.read
-    partials = reader.format(NAME).options(**{**given, **(options or {})}).load()
+    partials = reader.format(source).options(**{**given, **more}).load()
     return merge_announced(partials, plan)
 
 
-def source_options(stream: Stream) -> dict[str, str]:
-    """The options by which ``format("streamgauge-kafka")`` reads a stream.
+def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] = {}) -> str:
+    """Registers the source that reads a stream; gives its name, for ``spark.readStream.format(…)``.
 
-    Raises `TypeError` for a stream of frames.
+    With the option ``emit="rows"`` it gives the stream's rows, transformed and not yet sketched. `settings`
+    go over those of the stream's own Kafka source. Raises `TypeError` for a stream of frames.
     """
-    source = stream.source
-    if not isinstance(source, KafkaSource):
+    source = _kafka(stream)
+    servers = {"bootstrap.servers": source.bootstrap_servers}
+    made = bound(stream, {**servers, **source.config, **settings})
+    spark.dataSource.register(made)
+    return made.name()
+
+
+def _kafka(stream: Stream) -> KafkaSource:
+    if not isinstance(stream.source, KafkaSource):
         raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) runs on Spark")
-    return {
-        "kafka.bootstrap.servers": source.bootstrap_servers,
-        **{f"kafka.{name}": _text(value) for name, value in source.config.items()},
-        "subscribe": source.topic,
-        "stream": encode_stream(stream),
-    }
+    return stream.source
 
 
 def write(
@@ -143,10 +155,7 @@ def account_of(query: Any) -> Account:
             return Account(**{name: found[name] for name in ACCOUNT})
     for progress in reversed(progressed):
         for source in progress["sources"]:
-            if source["endOffset"] and NAME in source["description"]:
-                return Offsets.from_json(json.loads(source["endOffset"])).account()
+            # Spark describes the source by a class of its own.
+            with suppress(ValueError):
+                return Offsets.from_json(json.loads(source["endOffset"] or "null")).account()
     return Account()
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MINIMUM_JAVA = 17
 """Spark 4 needs Java 17 or newer."""
 
+_LOOPBACK = "127.0.0.1"
 _QUIET = Path(__file__).with_name("log4j2.properties")
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -52,6 +53,9 @@ def session(
         master = "local[*]"
     if master is not None and running is None:
         builder = builder.master(master)
+    if running is None and master is not None and local_threads(master):
+        # Spark's page asks neither of the settings for its address.
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     settings = {**_settings(master), **(config or {})}
     if running is not None:
         settings = dict(config or {})
@@ -70,7 +74,7 @@ def _settings(master: str | None) -> dict[str, str]:
     }
     if master is not None and (threads := local_threads(master)):
         settings["spark.sql.shuffle.partitions"] = str(threads)
-        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = _LOOPBACK
     return settings
 
 

@@ -18,9 +18,12 @@ END = Offsets("q", {("t", 0): 9}, {("t", 0): 5}, {("t", 0): Known(5, account=Acc
 
 def query(*observed: Row | None) -> Any:
     """A query whose micro-batches observed that."""
-    source = {"endOffset": json.dumps(END), "description": "streamgauge-kafka"}
+    described = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream@52eb966d"
+    sources = [
+        {"endOffset": offset, "description": described} for offset in (None, "7", "{}", json.dumps(END))
+    ]
     progress = [
-        {"observedMetrics": {"streamgauge": row} if row else {}, "sources": [source]} for row in observed
+        {"observedMetrics": {"streamgauge": row} if row else {}, "sources": sources} for row in observed
     ]
     return SimpleNamespace(recentProgress=progress)
 

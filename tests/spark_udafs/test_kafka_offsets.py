@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.operators.accounting import Account
 from streamgauge.operators.windows import EARLIEST, Tumbling
-from streamgauge.spark_udafs.kafka_cluster import read_report, report
+from streamgauge.spark_udafs.kafka_cluster import Report, read_report, report
 from streamgauge.spark_udafs.kafka_offsets import Known, Offsets, last_window_end, share, watermark
 
 MINUTE = 60_000_000
@@ -25,6 +25,8 @@ def test_offsets_survive_spark_s_log() -> None:
         {("a", 2): 7},
         {("a", 2): Known(7, -5, 12, Account(9, 4, 3, 1, 1))},
         watermark_us=123_456_789,
+        topics={"a": "kK6J", "b": "g9Xs"},
+        definition="eJw=",
     )
     logged = json.dumps(offsets.to_json())
     assert Offsets.from_json(json.loads(logged)) == offsets
@@ -39,7 +41,7 @@ def test_the_checkpoint_of_another_source_is_refused(other: object) -> None:
 
 
 def test_what_workers_report_comes_back_and_nothing_else_does() -> None:
-    found = Known(7, 8, 9, Account(5, 1, 1, 1, 2))
+    found = Report("q", Known(7, 8, 9, Account(5, 1, 1, 1, 2)))
     assert read_report(report(found)) == found
     for text in (None, "", "{}", "[1]", "no json", '{"known":[1]}'):
         assert read_report(text) is None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import re
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -15,10 +17,11 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from streamgauge.operators.stream import Stream
+from streamgauge.operators import aggregates as ask
+from streamgauge.operators.stream import Step, Stream
+from streamgauge.spark_udafs.definitions import ChangedDefinition
 from streamgauge.spark_udafs.kafka_offsets import Offsets
-from streamgauge.spark_udafs.kafka_options import encode_stream
-from streamgauge.spark_udafs.kafka_source import KafkaSketchSource, KafkaStreamReader
+from streamgauge.spark_udafs.kafka_source import KafkaSketchSource, KafkaStreamReader, bound
 from streamgauge.spark_udafs.partials import ACCOUNT, AHEAD_US
 
 pytestmark = pytest.mark.kafka
@@ -29,9 +32,16 @@ MINUTE = 60_000_000
 class Query:
     """One run of a query: plans batches like Spark, reads them, and keeps what Spark would log."""
 
-    def __init__(self, kafka: Any, log: list[dict[str, Any]] | None = None, **options: str) -> None:
+    def __init__(
+        self,
+        kafka: Any,
+        log: list[dict[str, Any]] | None = None,
+        stream: Stream | None = None,
+        **options: str,
+    ) -> None:
         given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "startingOffsets": "earliest", **options}
-        reader = KafkaSketchSource(given).streamReader(None)  # type: ignore[arg-type]
+        source = KafkaSketchSource if stream is None else bound(stream, {})
+        reader = source(given).streamReader(None)  # type: ignore[arg-type]
         assert isinstance(reader, KafkaStreamReader)
         self.reader = reader
         self.log = [reader.initialOffset()] if log is None else list(log)
@@ -71,7 +81,7 @@ def rows(batches: list[pa.RecordBatch]) -> int:
 @pytest.fixture
 def sketches(kafka: Any, everything_from: Callable[[str], Stream]) -> Callable[..., Query]:
     def make(topic: str, log: list[dict[str, Any]] | None = None, **options: str) -> Query:
-        return Query(kafka, log, subscribe=topic, stream=encode_stream(everything_from(topic)), **options)
+        return Query(kafka, log, everything_from(topic), **options)
 
     return make
 
@@ -280,26 +290,155 @@ def test_messages_that_expired_fail_the_query_or_are_skipped(
     assert [value for b in batches for value in b.column("value").to_pylist()] == [b"d"]
 
 
+def made_anew(kafka: Any, name: str) -> None:
+    """Delete a topic and make one of the same name."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.delete_topics([name])[name].result(10)
+    deadline = time.monotonic() + 60
+    while name in admin.list_topics(timeout=5).topics:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    kafka.create_topic(name, 1)
+
+
+def values(batches: list[pa.RecordBatch] | None) -> list[bytes]:
+    """The messages of a micro-batch."""
+    return [value for b in batches or [] for value in b.column("value").to_pylist()]
+
+
+@pytest.mark.parametrize("more", [b"x", b"xyzxyz"], ids=["fewer messages", "more messages"])
 def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_beginning(
-    kafka: Any, topic: Callable[..., str], send: Callable[..., None]
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None], more: bytes
 ) -> None:
     name = topic()
     send(name, [b"a", b"b", b"c"])
     query = Query(kafka, subscribe=name)
     query.batch()
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.delete_topics([name])[name].result(10)
-    deadline = time.monotonic() + 20
-    while name in admin.list_topics(timeout=5).topics:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    kafka.create_topic(name, 1)
-    send(name, [b"x"])
-    with pytest.raises(RuntimeError, match=rf"messages are lost: {name}-0 ends at 1, before 3"):
+    old = {**query.log[-1]}
+    assert old.pop("topics").keys() == {name}
+    # Logged and not yet read when the topic goes.
+    send(name, [b"d"])
+    planned = query.reader.latestOffset(query.log[-1], ALL)
+    made_anew(kafka, name)
+    new = [bytes([letter]) for letter in more]
+    send(name, new)
+    lost = rf"messages are lost: the topic '{name}' is not the one read before"
+    with pytest.raises(RuntimeError, match=lost):
         Query(kafka, query.log, subscribe=name).batch()
-    batches = Query(kafka, query.log, subscribe=name, failOnDataLoss="false").batch()
+    with pytest.raises(RuntimeError, match=lost):
+        Query(kafka, [*query.log, planned], subscribe=name).read(len(query.log))
+    going_on = Query(kafka, query.log, subscribe=name, failOnDataLoss="false")
+    assert values(going_on.batch()) == new
+    assert going_on.batch() is None
+    unfinished = Query(kafka, [*query.log, planned], subscribe=name, failOnDataLoss="false")
+    assert values(unfinished.read(len(query.log))) == []
+    assert values(unfinished.batch()) == new
+    # The checkpoint of an earlier version knows no ids: what it can see, it tells.
+    if len(new) < 3:
+        with pytest.raises(RuntimeError, match=rf"messages are lost: {name}-0 ends at 1, before 3"):
+            Query(kafka, [old], subscribe=name).batch()
+    else:
+        # Another client, since this one has fetched what was there before.
+        elsewhere = {"subscribe": name, "kafka.client.id": "another"}
+        assert values(Query(kafka, [old], **elsewhere).batch()) == new[3:]
+
+
+def test_the_account_goes_on_in_a_topic_made_anew(
+    kafka: Any, sketches: Callable[..., Query], topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name = topic()
+    message = b'{"at":"2026-01-01T00:00:00","user":"u"}'
+    send(name, [message] * 3)
+    query = sketches(name)
+    query.reader.prepareForTriggerAvailableNow()
+    while query.batch() is not None:
+        pass
+    made_anew(kafka, name)
+    send(name, [message.replace(b"00:00:00", b"00:05:00")] * 5)
+    batches = sketches(name, log=query.log, failOnDataLoss="false").batch()
     assert batches is not None
-    assert [value for b in batches for value in b.column("value").to_pylist()] == [b"x"]
+    assert rows(batches) == 5
+    assert account(batches)["counted"] == 8
+
+
+def test_another_definition_under_a_checkpoint_is_told_as_a_difference(
+    kafka: Any,
+    everything_from: Callable[..., Stream],
+    topic: Callable[..., str],
+    send: Callable[..., None],
+) -> None:
+    name = topic()
+    send(name, [b'{"at":"2026-01-01T00:00:00","user":"u"}'])
+    rows_of = replace(everything_from(name), window=None, aggregates={})
+
+    def asked(size: str = "1m", **more: Any) -> Stream:
+        return rows_of.tumbling(size).agg(**{"users": ask.distinct("user"), **more})
+
+    query = Query(kafka, stream=asked())
+    query.batch()
+    unfinished = [query.log[-2], query.log[-1]]
+    send(name, [b'{"at":"2026-01-01T00:00:01","user":"u"}'])
+    for other, told in (
+        (
+            asked(users=ask.distinct("lang")),
+            'the aggregate "users" changed from distinct("user", lg_k=12) to',
+        ),
+        (asked(users=ask.distinct("user", lg_k=10)), r"lg_k=12\) to distinct\(\"user\", lg_k=10\)"),
+        (asked("2m"), "the window changed from tumbling 1m to tumbling 2m"),
+        (asked(n=ask.count()), r'the aggregate "n" was added: count\(\)'),
+        (
+            rows_of.tumbling("1m").agg(n=ask.count(), users=ask.distinct("user")),
+            'the aggregate "n" was added: count()',
+        ),
+        (
+            rows_of.tumbling("1m").agg(people=ask.distinct("user")),
+            'the aggregate "users" was renamed to "people"',
+        ),
+    ):
+        told = told if "\\" in told else re.escape(told)
+        with pytest.raises(ChangedDefinition, match=f"made by another definition: .*{told}"):
+            Query(kafka, query.log, other).batch()
+        with pytest.raises(ChangedDefinition, match=told):
+            Query(kafka, unfinished, other).read(1)
+    # The same again, and the checkpoint of a version that kept no definition.
+    assert Query(kafka, query.log, asked()).batch() is not None
+    without = {key: value for key, value in query.log[-1].items() if key != "definition"}
+    later = Query(kafka, [without], asked())
+    assert later.batch() is not None
+    assert later.last.definition == query.last.definition
+
+
+def test_queries_that_share_a_consumer_group_take_nothing_of_each_other(
+    kafka: Any, sketches: Callable[..., Query], topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name = topic()
+    message = b'{"at":"2026-01-01T00:00:0%d","user":"u"}'
+    send(name, [message % n for n in range(6)])
+    mine = {"kafka.group.id": f"mine-{name}"}
+    one = sketches(name, **mine)
+    one.batch(ReadMaxRows(3))
+    # Another, which drops what the first counts, reads the same range; then each goes on by itself.
+    other = Query(kafka, stream=_only(sketches(name).reader._options.stream, "nobody"), **mine)
+    found = other.batch(ReadMaxRows(3))
+    assert found is not None and account(found) == dict.fromkeys(ACCOUNT, 0) | {"read": 3, "filtered": 3}
+    alone = sketches(name, log=one.log, **mine).batch()
+    assert alone is not None
+    assert account(alone) == dict.fromkeys(ACCOUNT, 0) | {"read": 6, "counted": 6}
+    with pytest.raises(RuntimeError, match=f"another query reports to the consumer group 'mine-{name}'"):
+        other.batch()
+    prefixed = sketches(name, groupIdPrefix="team")
+    prefixed.batch()
+    group = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": f"team-{prefixed.last.query}"}
+    member = Consumer(group)
+    assert [place.offset for place in member.committed([TopicPartition(name, 0)], timeout=20)] == [6]
+    member.close()
+
+
+def _only(stream: Stream | None, user: str) -> Stream:
+    """A stream's rows of one user."""
+    assert stream is not None
+    step = Step("filter", (pl.col("user") == user,))
+    return replace(stream, steps=(*stream.steps, step))
 
 
 def test_a_partition_added_later_is_read_from_its_beginning(

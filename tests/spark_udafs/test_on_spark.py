@@ -23,7 +23,7 @@ from streamgauge.operators.aggregates import Aggregate
 from streamgauge.operators.merge import merge
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import END, START, from_ipc, read_parquet
-from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.run import account_of, on_spark, source_of, write
 from streamgauge.spark_udafs.sinks import Batch, KafkaSink, ParquetSink
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -140,7 +140,7 @@ def test_a_bounded_read_merges_in_one_go(
 DRIVER = """
 import pickle, sys, time
 from pathlib import Path
-from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.run import account_of, on_spark, source_of, write
 from streamgauge.spark_udafs.session import session
 from streamgauge.spark_udafs.sinks import ParquetSink
 
@@ -287,12 +287,8 @@ def test_decoded_rows_are_given_where_they_are_asked_for(
 ) -> None:
     name = topic()
     send(name, [b'{"user":"u","lang":"de","tags":["a"]}', b"oops", b'{"lang":"xx"}'])
-    options = {"emit": "rows"}
-    from streamgauge.spark_udafs.run import source_options
-
-    on_spark_registered(spark)
-    given = {**source_options(everything_from(name)), **options}
-    rows = spark.read.format("streamgauge-kafka").options(**given).load().select("user", "tags").collect()
+    rows = spark.read.format(source_of(everything_from(name), spark)).option("emit", "rows").load()
+    rows = rows.select("user", "tags").collect()
     assert [tuple(row) for row in rows] == [("u", ["a"])]
 
 

@@ -1,0 +1,131 @@
+"""The definition that a checkpoint was made by, found again before the first micro-batch.
+
+Spark merges what is new into the state it finds, whatever definition made that state. So the definition is in
+the offsets that Spark logs before each batch. Our own source has it in its own; a streaming DataFrame of any
+other origin gets a source beside it that gives no rows and only remembers.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from ..operators.definition_change import differences
+
+NAME = "streamgauge-definition"
+_KEY = "definition"
+
+
+class ChangedDefinition(ValueError):
+    """A checkpoint was made by another definition; the message tells the difference."""
+
+
+def pack(definition: Mapping[str, Any]) -> str:
+    """A definition as short text: Spark logs it with every micro-batch and shows it in every progress."""
+    text = json.dumps(definition, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+
+
+def unpack(text: str) -> dict[str, Any]:
+    """What `pack` wrote. Raises `ValueError` for anything else.
+
+    >>> unpack(pack({"keys": ["lang"]}))
+    {'keys': ['lang']}
+    """
+    try:
+        found = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+    except zlib.error as error:
+        raise ValueError(f"no packed definition: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"no packed definition but {found!r}")
+    return found
+
+
+def check_same(before: str | None, after: str | None) -> None:
+    """Raises `ChangedDefinition` where two packed definitions differ; None is one that isn't known."""
+    if before is None or after is None or before == after:
+        return
+    old, new = unpack(before), unpack(after)
+    if found := differences(old, new) or _order(old, new):
+        raise changed(found)
+
+
+def _order(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """State has the aggregates' columns by their places, not by their names."""
+    names = [", ".join(told.get("aggregates", {})) for told in (before, after)]
+    return [] if names[0] == names[1] else [f"the aggregates' order changed from {names[0]} to {names[1]}"]
+
+
+def changed(found: Sequence[str]) -> ChangedDefinition:
+    """The error that tells differences, one sentence each."""
+    return ChangedDefinition(
+        f"the checkpoint was made by another definition: {'; '.join(found)}. Give the changed one a "
+        "checkpoint folder of its own, or undo the change"
+    )
+
+
+def remembering(rows: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
+    """The rows of a streaming DataFrame, whose query then refuses a checkpoint of another definition."""
+    spark = rows.sparkSession
+    spark.dataSource.register(DefinitionSource)
+    remembered = spark.readStream.format(NAME).schema(rows.schema).option(_KEY, pack(definition)).load()
+    return rows.unionAll(remembered)
+
+
+class DefinitionSource(DataSource):
+    """A stream without rows, whose only offset is a definition."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` takes."""
+        return NAME
+
+    # Spark calls it by the parameter's name.
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """For ``spark.readStream``."""
+        return DefinitionReader(self.options[_KEY])
+
+
+class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Gives nothing, and refuses to go on from another definition's offset."""
+
+    def __init__(self, definition: str) -> None:
+        self._definition = definition
+
+    def initialOffset(self) -> dict[str, Any]:
+        """The definition that a new checkpoint is made by."""
+        return {_KEY: self._definition}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """There is nothing to limit."""
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """There is never more than now."""
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """`start` itself. Raises `ChangedDefinition`."""
+        check_same(start.get(_KEY), self._definition)
+        return start
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Nothing to tell."""
+        return None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Nothing to read. Raises `ChangedDefinition`."""
+        check_same(end.get(_KEY), self._definition)
+        return [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """No rows."""
+        return iter(())
