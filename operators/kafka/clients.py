@@ -66,6 +66,8 @@ def member_config(config: Mapping[str, Any], group_id: str) -> dict[str, Any]:
     if str(group.get("group.protocol", "")).lower() == "consumer":
         ours = {}  # the brokers decide on these, and the client refuses them
     return {
+        # How long the messages of a partition that is added may wait to be found; five minutes by default.
+        "topic.metadata.refresh.interval.ms": 10_000,
         **client_config(config),
         **ours,
         **group,

@@ -20,7 +20,7 @@ from ..definition_change import DefinitionChanged, differences
 from ..stream import Stream
 from .clients import LIBRARY_LOG, member_config
 from .delta_log import table_topic
-from .faults import LOST
+from .faults import LOST, passing
 from .log_tail import Tail, follow, read_tail
 from .membership import Committed
 from .topics import Admin, TopicError, id_of, made_anew
@@ -147,7 +147,7 @@ class GroupHistory:
                     found = consumer.committed(asked, timeout=_SECONDS)
                     break
                 except KafkaException as error:
-                    if not error.args[0].retriable() or time.monotonic() > deadline:
+                    if not passing(error.args[0]) or time.monotonic() > deadline:
                         raise
                     time.sleep(0.1)  # a new broker's coordinators are still loading
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -28,6 +28,7 @@ log = logging.getLogger("streamgauge.kafka")
 
 _ANSWER_SECONDS = 10.0
 _FLUSH_SECONDS = 5.0
+_LAST_SECONDS = 2.0
 
 
 class LogPlace:
@@ -97,7 +98,8 @@ class LogPlace:
             self._kept.pop(partition, None)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Let go of the connections, when the last deletion is answered."""
+        wait(self._trimming.values(), timeout=_LAST_SECONDS)
         if self._producer is not None:
             self._producer.purge()
             self._producer.close()
