@@ -12,6 +12,7 @@ from .kafka.dead_letters import DeadLetter
 from .kafka.messages import Messages
 from .plan import Plan
 from .progress import Progress
+from .remarks import Remarks
 
 if TYPE_CHECKING:
     from .kafka.decode import Decoded
@@ -23,12 +24,14 @@ _MOST_RUNS = 64
 class Intake:
     """What a worker holds between two checkpoints: the progress of its partitions and what it refused.
 
-    `ready` are deltas that had to be cut before the checkpoint, in order.
+    `ready` are deltas that had to be cut before the checkpoint, in order; `remarks` what there is to say of
+    the messages.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, remarks: Remarks | None = None) -> None:
         self._plan = plan
         self._topic = plan.source.topic
+        self.remarks = remarks or Remarks(self._topic, plan.source.value.schema, plan.dead_letter_topic)
         self.progress: dict[int, Progress] = {}
         self.ready: list[Delta] = []
         self.dead: list[DeadLetter] = []
@@ -59,10 +62,12 @@ class Intake:
             messages = messages.select(np.argsort(messages.partition, kind="stable"))
             runs = _runs(messages.partition)
         decoded = self._plan.source.decode(messages)
+        self.remarks.saw(messages, decoded)
         for low, high in runs:
             partition = int(messages.partition[low])
             if partition in self.progress:
                 self._take_run(partition, messages, decoded, low, high)
+        self.remarks.look()
 
     def pass_to(self, partition: int, offset: int) -> None:
         """There is nothing more to read before `offset`: only markers of transactions, or gaps."""
@@ -122,6 +127,7 @@ class Intake:
             messages.key[row].as_py(),
         )
         self.dead.append(letter)
+        self.remarks.refused(letter)
         self.dead_bytes += letter.size
 
 

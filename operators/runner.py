@@ -55,7 +55,9 @@ class Summary:
     than 1 GiB. `lag` is the messages that lie in the topic and are in no delta yet (None where no broker
     answered);
     `seconds` the time from the start to the last delta; `overlaps` the deltas that counted messages twice,
-    which can only be other than 0 at least once.
+    which can only be other than 0 at least once. `remarks` are warnings about the messages, such as that most
+    of them can't be counted and why; worker processes log
+    theirs themselves.
     """
 
     account: Account
@@ -66,6 +68,19 @@ class Summary:
     duplicates: int = 0
     overlaps: int = 0
     interrupted: bool = False
+    remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{n:,} {name.replace('_', '-')}" for name, n in self.account.to_dict().items() if name != "read"
+        )
+        waiting = "unknown" if self.lag is None else f"{self.lag:,}"
+        ended = ", interrupted" if self.interrupted else ""
+        said = "".join(f"\n  {remark}" for remark in self.remarks)
+        return (
+            f"Summary({self.account.read:,} messages read in {self.seconds:.1f} s{ended}: {counts}; "
+            f"lag {waiting}; {self.table.num_rows:,} rows of closed windows){said}"
+        )
 
     def windows(self) -> pl.DataFrame:
         """The answers of the closed windows."""
@@ -182,6 +197,16 @@ class Run:
         self._supervisor = threading.Thread(target=self._supervise, name="streamgauge-run", daemon=True)
         self._supervisor.start()
 
+    def __repr__(self) -> str:
+        states = self._merger.states()
+        account = states[0].account if states else Account()
+        state = "running" if self.running else "failed" if self._errors else "ended"
+        dead = f", {account.dead_lettered:,} of them dead-lettered" if account.dead_lettered else ""
+        return (
+            f"Run({self.plan.source.topic!r} in the group {self.plan.group_id!r}, {state}: "
+            f"{account.read:,} messages read{dead})"
+        )
+
     @property
     def running(self) -> bool:
         """Whether it still runs."""
@@ -232,7 +257,17 @@ class Run:
             duplicates=sum(state.duplicates for state in states),
             overlaps=sum(state.overlaps for state in states),
             interrupted=interrupted,
+            remarks=self._remarks(account),
         )
+
+    def _remarks(self, account: Account) -> tuple[str, ...]:
+        if self._worker is not None:
+            return self._worker.remarks
+        if 2 * account.dead_lettered <= account.read or not account.read:
+            return ()
+        letters = self.plan.dead_letter_topic
+        where = f"the headers of {letters!r} and the workers' log say" if letters else "the workers' log says"
+        return (f"{account.dead_lettered:,} of {account.read:,} messages can't be counted; {where} why",)
 
     def table(self) -> pa.Table:
         """The table of sketches of all windows so far, those that closed and those that still fill."""

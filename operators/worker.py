@@ -62,12 +62,18 @@ class Worker:
         """The input partitions that are its own now."""
         return set(self._membership.assigned)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What it has said of the messages."""
+        return tuple(self._intake.remarks.told)
+
     def run(self) -> None:
         """Read, sketch and deliver until told to stop."""
         try:
             while not self._stopping():
                 self._turn()
             self._checkpoint()
+            self._intake.remarks.look(1, 1)
         except (MembershipLost, Stopped) as error:
             log.warning("stopped with messages read but not delivered; they will be read again: %s", error)
         except BaseException:

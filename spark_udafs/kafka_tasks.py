@@ -21,7 +21,7 @@ from .forms import spark_type
 from .kafka_cluster import Report
 from .kafka_offsets import Known, Offsets, TopicPartition
 from .kafka_options import KafkaOptions
-from .kafka_workers import Letters, reading, report_known, settle
+from .kafka_workers import Letters, reading, remarks_on, report_known, settle
 from .merge_plan import partials_of
 from .partials import Partials
 
@@ -178,7 +178,8 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
     stream = options.stream
     assert stream is not None and isinstance(stream.source, KafkaSource)
     of_topic = replace(stream, source=replace(stream.source, topic=topic))
-    intake = Intake(Plan(of_topic, "", "", 1, ends={partition: r.end}))
+    remarks = remarks_on(options, topic)
+    intake = Intake(Plan(of_topic, "", "", 1, ends={partition: r.end}), remarks)
     known = r.known.floored(task.watermark_us)
     first = min(known.at, r.start)
     # What was read and counted before is cut off: of it only the account and the event time are wanted.
@@ -190,4 +191,6 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
         letters.take(intake, r.start)
     intake.pass_to(partition, r.end)
     letters.take(intake, r.start)
+    # A stream goes on: fields that few messages have may come yet.
+    remarks.look(1) if task.query else remarks.look(1, 1)
     return intake

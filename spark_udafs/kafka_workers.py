@@ -24,6 +24,8 @@ from ..operators.kafka.faults import passing
 from ..operators.kafka.messages import Messages
 from ..operators.kafka.outgoing import Outgoing
 from ..operators.kafka.reader import Reader, ReadError
+from ..operators.remarks import Remarks
+from ..operators.sources import KafkaSource
 from .kafka_cluster import Report, group_refused, report, reporting_consumer
 from .kafka_offsets import TopicPartition
 from .kafka_options import KafkaOptions
@@ -39,6 +41,7 @@ _LARGEST_LETTER = 64 * 1024 * 1024
 _readers: OrderedDict[Any, Reader] = OrderedDict()
 _reporters: dict[Any, Any] = {}
 _producers: dict[Any, Producer] = {}
+_remarks: dict[Any, Remarks] = {}
 
 
 def reading(
@@ -71,6 +74,15 @@ def reading(
     _readers[key] = reader
     while len(_readers) > _MOST_READERS:
         _readers.popitem(last=False)[1].close()
+
+
+def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
+    """What this process has to say of a topic's messages in a stream: the same from task to task."""
+    assert options.stream is not None and isinstance(options.stream.source, KafkaSource)
+    key = (_identity(options), topic, options.stream.fingerprint())
+    if key not in _remarks:
+        _remarks[key] = Remarks(topic, options.stream.source.value.schema, options.dead_letter_topic)
+    return _remarks[key]
 
 
 def settle() -> None:
