@@ -294,10 +294,12 @@ class Run:
         while not (self._stop.is_set() or self._errors) and self._merging.is_alive():
             self._wake.wait(0.2)
             self._wake.clear()
-            self._look_at_topics()
+            self._look_at(self._topics.look)
             for at, process in enumerate(self._processes):
                 if process.ended and not self._stop.is_set() and not self._merger.finished:
                     self._replace(at, process)
+        if self._errors:
+            self._look_at(self._topics.settle)  # a topic's end shows as many things
         self._stop.set()
         for process in self._processes:
             process.stop()
@@ -313,13 +315,10 @@ class Run:
             groups = [self.plan.group_id, self.plan.merger_group]
             remove(self._admin, [self.plan.table_topic], groups)
 
-    def _look_at_topics(self) -> None:
+    def _look_at(self, topics: Callable[[], None]) -> None:
         """End where a topic is not what it was; let the merger know of added partitions."""
         try:
-            if self._errors:
-                self._topics.settle()
-            else:
-                self._topics.look()
+            topics()
         except TopicError as error:
             self._errors.insert(0, error)
         self._merger.partitions_are(self._topics.partitions.get(self.plan.source.topic, self.plan.partitions))

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from .clients import LIBRARY_LOG, producer_config
 from .delta_log import LARGEST
-from .faults import LOST
+from .faults import LOST, refused
 from .membership import Committed, Membership, MembershipLost
 from .outgoing import Outgoing
 from .patience import Patience
@@ -134,6 +134,7 @@ class ExactlyOnce:
             # them, and then waits for that one in send_offsets_to_transaction for ever (librdkafka 2.16).
             "metadata.recovery.strategy": "none",
         }
+        self._commit_seconds = int(self._config["transaction.timeout.ms"]) / 1000
         self._membership = membership
         self._stopping = stopping
         self._producer: Producer | None = None
@@ -159,7 +160,9 @@ class ExactlyOnce:
                 self._clear(error.args[0])
                 if error.args[0].code() in LOST:
                     raise MembershipLost(error.args[0].str()) from None
-                waiting.failed(error)
+                waiting.failed(
+                    refused(error.args[0], "commit a transaction", group=self._membership.group_id)
+                )
                 self._membership.keep()
 
     def close(self) -> None:
@@ -188,7 +191,7 @@ class ExactlyOnce:
         if places:
             offsets, group = self._membership.offsets(places), self._membership.group_metadata()
             producer.send_offsets_to_transaction(offsets, group, _ANSWER_SECONDS)
-        producer.commit_transaction(_ANSWER_SECONDS)
+        producer.commit_transaction(self._commit_seconds)  # which first waits for the messages to be taken
 
     def _clear(self, error: KafkaError) -> None:
         """Back to a producer without a transaction, or to none."""

@@ -44,6 +44,10 @@ _ADVICE = {
         "session.timeout.ms must lie between the brokers' group.min.session.timeout.ms and "
         "group.max.session.timeout.ms (6000 and 1800000 unless set otherwise)"
     ),
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: (
+        "transaction.timeout.ms must not be more than the brokers' transaction.max.timeout.ms (900000 unless "
+        "set otherwise)"
+    ),
     KafkaError.INCONSISTENT_GROUP_PROTOCOL: (
         "give all members of the group {group!r} the same group.protocol and partition.assignment.strategy"
     ),

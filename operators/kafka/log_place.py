@@ -42,6 +42,7 @@ class LogPlace:
         self._snapshots: dict[int, int] = {}
         self._trimming: dict[Any, Future[Any]] = {}
         self._may_trim = True
+        self._definition, self._fingerprint = plan.stream.definition(), plan.stream.fingerprint()
         self.behind = False
         """Whether the last try to keep the places failed."""
 
@@ -51,7 +52,13 @@ class LogPlace:
         Raises `KafkaException` if brokers don't answer, `DeltaError` if what is needed is gone.
         """
         topic = self._plan.table_topic
-        places = consumer.committed([TopicPartition(topic, p) for p in partitions], timeout=_ANSWER_SECONDS)
+        asked = [TopicPartition(topic, p) for p in partitions]
+        ends = {p.partition: consumer.get_watermark_offsets(p, timeout=_ANSWER_SECONDS) for p in asked}
+        if None in ends.values():
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+        if all(end == (0, 0) for end in ends.values()):
+            return dict.fromkeys(ends)  # nothing was ever written
+        places = consumer.committed(asked, timeout=_ANSWER_SECONDS)
         told = {place.partition: place.metadata or "" for place in places}
         hints = {partition: int(hint) for partition, hint in told.items() if hint.isdigit()}
         tails = read_tail(self._plan.config, topic, {p.partition: hints.get(p.partition, 0) for p in places})
@@ -137,9 +144,8 @@ class LogPlace:
             elif partition is not None and offset is not None:
                 offsets[partition] = min(offset, offsets.get(partition, offset))
 
-        definition, fingerprint = plan.stream.definition(), plan.stream.fingerprint()
         for partition, (resume, state) in places.items():
-            snapshot = Snapshot(fingerprint, plan.source_id, resume, state, definition)
+            snapshot = Snapshot(self._fingerprint, plan.source_id, resume, state, self._definition)
             for message in snapshot.outgoing(plan.table_topic, partition):
                 self._producer.produce(
                     message.topic,

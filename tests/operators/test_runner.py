@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaException
 
 from streamgauge.operators.accounting import Account
 from streamgauge.operators.aggregates import count
@@ -297,6 +300,36 @@ def test_a_callback_that_fails_ends_the_run_with_its_error(posts) -> None:
 
     with pytest.raises(LookupError, match="no room"):
         run(topic.stream, until="latest", on_window=fail)
+
+
+def test_a_slow_callback_holds_nobody_up_who_looks_at_the_run(posts) -> None:
+    topic = posts(1)
+    topic.send(3_000)
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(table: pa.Table) -> None:
+        entered.set()
+        assert go_on.wait(120)
+
+    running = start(topic.stream, on_window=slow)
+    try:
+        assert entered.wait(60)
+        with ThreadPoolExecutor(1) as pool:
+            table = pool.submit(running.table)
+            # The window that is being handed over and those that still fill, each once.
+            starts = table.result(60).column("window_start").to_pylist()
+        assert len(starts) == len(set(starts)) > 1
+    finally:
+        go_on.set()
+        running.stop()
+        running.wait(60)
+
+
+def test_a_transaction_timeout_beyond_the_brokers_own_ends_the_run_with_advice(posts) -> None:
+    topic = posts(1, **{"transaction.timeout.ms": 2_000_000})
+    topic.send(10)
+    with pytest.raises(KafkaException, match=r"transaction\.max\.timeout\.ms \(900000"):
+        run(topic.stream, until="latest")
 
 
 def test_a_run_on_its_own_leaves_no_group_and_no_table_topic(kafka, posts) -> None:
