@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -29,34 +30,47 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="""An embedded Kafka broker on this machine, to try things on.
 
-    One real node on 127.0.0.1, one at a time, that stays until it is stopped.
-    Its jars are fetched once and kept.
+    One real node on 127.0.0.1 that stays until it is stopped; a second one, for another project, takes a
+    name of its own. Its jars are fetched once and kept.
 
         streamgauge kafka start --port 9092 --data ~/kafka
 
+        streamgauge kafka start --name shop
+
         streamgauge kafka status
 
-        streamgauge kafka stop
+        streamgauge kafka stop --name shop
     """,
 )
 _out = Console()
 _err = Console(stderr=True)
 
 
+DEFAULT = "kafka"
+"""The name of a broker that was given none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The broker that `start` left running, as its state file says."""
+    """A broker that `start` left running, as its state file says."""
 
     pid: int
     port: int
     folder: str
     keep: bool
     started: float
+    name: str = DEFAULT
 
     @property
     def address(self) -> str:
         """For ``bootstrap.servers``."""
         return f"{HOST}:{self.port}"
+
+
+def _valid(name: str | None) -> str | None:
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        raise typer.BadParameter("a name is made of letters, digits, dots, dashes and underscores")
+    return name
 
 
 @app.command()
@@ -68,6 +82,9 @@ def start(
         Path | None,
         typer.Option(file_okay=False, help="Folder that keeps topics and messages; else they go with it."),
     ] = None,
+    name: Annotated[
+        str, typer.Option(callback=_valid, help="Its name, where several brokers are to run.")
+    ] = DEFAULT,
 ) -> None:
     """Start a broker in the background and print its address.
 
@@ -77,41 +94,54 @@ def start(
         streamgauge kafka start
 
         streamgauge kafka start --port 9092 --data ~/kafka
+
+        streamgauge kafka start --name shop
     """
-    with locked(_state_file().with_suffix(".lock")):
-        _start(port, data)
+    with locked(_folder() / f"{name}.lock"):
+        _start(port, data, name)
 
 
-def _start(port: int | None, data: Path | None) -> None:
-    if (running := find_running()) is not None:
-        asked_other = (port is not None and port != running.port) or (
-            data is not None and str(data.expanduser().resolve()) != running.folder
-        )
-        if asked_other:
+def _start(port: int | None, data: Path | None, name: str) -> None:
+    folder = None if data is None else str(data.expanduser().resolve())
+    for running in find_running():
+        other = (port is not None and port != running.port) or (folder or running.folder) != running.folder
+        if running.name == name and other:
             _fail(
                 f"a broker is already running at {running.address} with its data in {running.folder}; "
-                "`streamgauge kafka stop` ends it"
+                f"`streamgauge kafka stop{_option(running)}` ends it, --name starts another one beside it"
             )
-        _out.print(f"already running at [bold]{running.address}[/]")
-        return
+        if running.name == name:
+            _out.print(f"already running at [bold]{running.address}[/]")
+            return
+        if folder == running.folder:
+            _fail(f"the broker {running.name!r} at {running.address} has its data in {folder}; name another")
     broker = EmbeddedKafka(port, data, detached=True)
     try:
         with in_order(), _err.status(f"starting Kafka {KAFKA}"):
             broker.start()
     except (BrokerError, JarsError, JavaError) as error:
         _fail(str(error))
-    remember(Running(broker.pid, broker.port, str(broker.folder), data is not None, time.time()))
+    remember(Running(broker.pid, broker.port, str(broker.folder), data is not None, time.time(), name))
     _out.print(f"Kafka {KAFKA} serves at [bold]{broker.bootstrap_servers}[/]")
 
 
 @app.command()
 def status() -> None:
-    """Show the broker that runs: address, folder, log, topics. Exit code 1 if there is none."""
-    running = find_running()
-    if running is None:
+    """Show the brokers that run: address, folder, log, topics. Exit code 1 if there is none."""
+    every = find_running()
+    if not every:
         _out.print("no broker is running; `streamgauge kafka start` starts one")
         raise typer.Exit(1)
+    silent = [running for running in every if not _show(running, named=len(every) > 1)]
+    if silent:
+        raise typer.Exit(1)
+
+
+def _show(running: Running, named: bool) -> bool:
+    """One broker on the screen; whether it answers."""
     about = Table.grid(padding=(0, 2))
+    if named or running.name != DEFAULT:
+        about.add_row("name", f"[bold]{running.name}[/]")
     about.add_row("address", f"[bold]{running.address}[/]")
     about.add_row("process", f"{running.pid}, for {_span(time.time() - running.started)}")
     about.add_row("data", f"{running.folder} ({'kept' if running.keep else 'thrown away at the end'})")
@@ -120,57 +150,93 @@ def status() -> None:
     topics = _topics(running.address)
     if topics is None:
         _out.print("[red]it doesn't answer[/]; look into its log")
-        raise typer.Exit(1)
-    if topics:
+    elif topics:
         table = Table("topic", "partitions", "messages", title_justify="left")
         table.columns[1].justify = table.columns[2].justify = "right"
         for name, partitions, messages in topics:
             table.add_row(name, str(partitions), f"{messages:,}")
         _out.print(table)
+    if named:
+        _out.print()
+    return topics is not None
 
 
 @app.command()
-def stop() -> None:
-    """Stop the broker; what was written stays if it was started with `--data`."""
-    running = find_running()
-    if running is None:
-        _out.print("no broker is running")
+def stop(
+    name: Annotated[
+        str | None, typer.Option(callback=_valid, help="Which one, where several brokers run.")
+    ] = None,
+) -> None:
+    """Stop the broker; what was written stays if it was started with `--data`.
+
+    streamgauge kafka stop
+
+    streamgauge kafka stop --name shop
+    """
+    every = find_running()
+    chosen = [running for running in every if running.name == (name or running.name)]
+    names = ", ".join(running.name for running in every)
+    if not chosen:
+        which = f" named {name} is running; there are: {names}" if every else " is running"
+        _out.print(f"no broker{which}")
         return
+    if len(chosen) > 1:
+        _fail(f"several brokers are running: {names}; say which one, as in `--name {every[0].name}`")
+    _end(chosen[0])
+
+
+def _end(running: Running) -> None:
     os.kill(running.pid, signal.SIGTERM if running.keep else signal.SIGKILL)
     deadline = time.monotonic() + 10
     while _is_broker(running.pid, running.folder):
         if time.monotonic() > deadline:
             os.kill(running.pid, signal.SIGKILL)
         time.sleep(0.05)
-    if not running.keep:
-        shutil.rmtree(running.folder, ignore_errors=True)
-    _state_file().unlink(missing_ok=True)
+    _forget(running)
     _out.print(f"stopped the broker at {running.address}")
 
 
-def find_running() -> Running | None:
-    """The broker that `start` left running, or None; a state file whose broker is gone is cleared away."""
-    try:
-        running = Running(**json.loads(_state_file().read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
-    if _is_broker(running.pid, running.folder):
-        return running
-    if not running.keep:
-        shutil.rmtree(running.folder, ignore_errors=True)
-    _state_file().unlink(missing_ok=True)
-    return None
-
-
-def _state_file() -> Path:
-    return cache_folder() / "kafka" / "running.json"
+def find_running() -> list[Running]:
+    """The brokers that `start` left running, by name; state files whose broker is gone are cleared away."""
+    found = []
+    for file in sorted(_folder().glob("*.json")):
+        try:
+            running = Running(**json.loads(file.read_text()))
+        except (OSError, ValueError, TypeError):
+            continue
+        if _is_broker(running.pid, running.folder):
+            found.append(running)
+        else:
+            _forget(running)
+    return found
 
 
 def remember(running: Running) -> None:
-    """Make a detached broker the one that `status` shows and `stop` ends."""
-    part = _state_file().with_suffix(".part")
+    """Make a detached broker one that `status` shows and `stop` ends."""
+    file = _state_file(running)
+    part = file.with_suffix(".part")
     part.write_text(json.dumps(asdict(running)))
-    part.replace(_state_file())
+    part.replace(file)
+
+
+def _forget(running: Running) -> None:
+    if not running.keep:
+        shutil.rmtree(running.folder, ignore_errors=True)
+    _state_file(running).unlink(missing_ok=True)
+
+
+def _folder() -> Path:
+    found = cache_folder() / "kafka" / "running"
+    found.mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def _state_file(running: Running) -> Path:
+    return _folder() / f"{running.name}.json"
+
+
+def _option(running: Running) -> str:
+    return "" if running.name == DEFAULT else f" --name {running.name}"
 
 
 def _is_broker(pid: int, folder: str) -> bool:

@@ -17,6 +17,16 @@ from .batch import Batch, Source
 
 _QUEUE = 500_000  # messages
 _AT_ONCE = 20_000
+_ANSWER = 5.0  # seconds
+_PATIENCE = 300.0  # seconds: as long as librdkafka tries to deliver a message
+_AWAY = (
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
+)
 _TICK = 0.02  # seconds between two looks at what is due
 
 DEFAULTS: dict[str, Any] = {
@@ -47,8 +57,9 @@ def send(
     """Send all of a source's messages and return how many there were, once the broker has them all.
 
     With `pace`, no message is sent before it is due; without, all as fast as they go. A broker that is away
-    is waited for, as long as librdkafka's `delivery.timeout.ms` allows. `progress` is told how many were
-    handed over so far. Raises `KafkaException` if the topic is unknown, `Undelivered` if messages were lost.
+    is waited for, from the first question on: five minutes, librdkafka's `delivery.timeout.ms`. `progress` is
+    told how many were handed over so far. Raises `KafkaException` if the topic is unknown, `Undelivered` if
+    messages were lost.
     """
     producer = Producer({**DEFAULTS, **(config or {}), "bootstrap.servers": bootstrap_servers})
     partitions = _partitions(producer, topic)
@@ -82,10 +93,21 @@ def send(
 
 
 def _partitions(producer: Producer, topic: str) -> int:
-    known = producer.list_topics(topic, timeout=10).topics[topic]
-    if known.error is not None:
-        raise KafkaException(known.error)
-    return len(known.partitions)
+    """How many partitions the topic has; a broker that is away is waited for."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            known = producer.list_topics(topic, timeout=_ANSWER).topics[topic]
+        except KafkaException as error:
+            if error.args[0].code() not in _AWAY or time.monotonic() > deadline:
+                raise
+            time.sleep(_TICK)  # some of these come at once
+            continue
+        if known.error is None:
+            return len(known.partitions)
+        if known.error.code() not in _AWAY or time.monotonic() > deadline:
+            raise KafkaException(known.error)
+        time.sleep(_TICK)
 
 
 def _hand_over(

@@ -39,6 +39,8 @@ from .summary import Summary
 from .watch import watch
 
 PARTITIONS = 4
+_KEPT = "demo"
+"""The name of a broker that is left up."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,10 @@ def run(options: Options) -> None:
 
 
 def _broker(keep: bool, console: Console, stack: ExitStack) -> EmbeddedKafka:
-    if keep and (running := find_running()) is not None:
+    if keep and (kept := [running for running in find_running() if running.name == _KEPT]):
         raise BrokerError(
-            f"a broker is already up at {running.address}, and there can be one; end it with "
-            "`streamgauge kafka stop`, or leave out --keep"
+            f"an earlier demo's broker is still up at {kept[0].address}; end it with "
+            f"`streamgauge kafka stop --name {_KEPT}`, or leave out --keep"
         )
     find_java()
     kafka_jars()
@@ -104,7 +106,7 @@ def _broker(keep: bool, console: Console, stack: ExitStack) -> EmbeddedKafka:
 def _start(kafka: EmbeddedKafka, keep: bool) -> None:
     kafka.start()
     if keep:
-        remember(Running(kafka.pid, kafka.port, str(kafka.folder), False, time.time()))
+        remember(Running(kafka.pid, kafka.port, str(kafka.folder), False, time.time(), _KEPT))
 
 
 def _streamed(

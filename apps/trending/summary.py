@@ -184,7 +184,9 @@ class Summary:
         yield self._verdict()
         if self.kept:
             yield Text.assemble(
-                "\nThe broker is still up at ", (self.kept, "bold"), "; `streamgauge kafka stop` ends it"
+                "\nThe broker is still up at ",
+                (self.kept, "bold"),
+                "; `streamgauge kafka stop --name demo` ends it",
             )
 
     def _windows(self) -> Table:

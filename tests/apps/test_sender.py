@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from streamgauge.apps.replay import sender
 from streamgauge.apps.replay.generated import Generated
 from streamgauge.apps.replay.load import Load
 from streamgauge.apps.replay.process import Replay, ReplayError
@@ -55,6 +57,31 @@ def test_everything_arrives_with_its_timestamp_and_authors_stay_together(kafka: 
 def test_a_topic_that_does_not_exist_is_named(kafka: Any) -> None:
     with pytest.raises(KafkaException, match="Unknown topic"):
         send(Generated(Load(), posts=1), "sender-none", kafka.bootstrap_servers)
+
+
+class Away:
+    """A producer whose broker answers a question only after some that fail."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = list(codes)
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        if self.codes:
+            raise KafkaException(KafkaError(self.codes.pop(0)))
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions={0: None, 1: None})})
+
+
+def test_a_broker_that_is_away_at_the_start_is_waited_for_and_other_errors_are_told() -> None:
+    gone = [KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN]
+    assert sender._partitions(Away(*gone), "posts") == 2  # type: ignore[arg-type]
+    with pytest.raises(KafkaException):
+        sender._partitions(Away(gone[0], KafkaError._AUTHENTICATION), "posts")  # type: ignore[arg-type]
+
+
+def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "_PATIENCE", 0.0)
+    with pytest.raises(KafkaException):
+        sender._partitions(Away(*[KafkaError._TRANSPORT] * 100), "posts")  # type: ignore[arg-type]
 
 
 def test_a_replay_runs_in_its_own_process_and_tells_how_far_it_is(kafka: Any) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import re
 import socket
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +34,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "kafka" / jars.name).symlink_to(jars)
     monkeypatch.setenv("STREAMGAUGE_CACHE", str(tmp_path))
     yield tmp_path
-    run("stop")
+    for running in command.find_running():
+        run("stop", "--name", running.name)
 
 
 def test_a_broker_is_started_shown_and_stopped(cache: Path, tmp_path: Path) -> None:
@@ -65,13 +70,14 @@ def test_a_broker_is_started_shown_and_stopped(cache: Path, tmp_path: Path) -> N
 
 
 def test_a_state_file_whose_broker_is_gone_is_cleared(cache: Path) -> None:
-    state = cache / "kafka" / "running.json"
+    state = cache / "kafka" / "running" / "kafka.json"
+    state.parent.mkdir()
     gone = {"pid": 1, "port": 9, "folder": "/nonexistent/kafka", "keep": False, "started": 0.0}
     for content in (json.dumps(gone), "{broken"):
         state.write_text(content)
         assert run("status").exit_code == 1
         assert "no broker is running" in run("stop").output
-    assert command.find_running() is None
+    assert command.find_running() == []
 
 
 def test_a_taken_port_is_an_error_without_a_traceback(cache: Path) -> None:
@@ -82,3 +88,39 @@ def test_a_taken_port_is_an_error_without_a_traceback(cache: Path) -> None:
     assert failed.exit_code == 1
     assert "is taken by another program" in failed.output
     assert "Traceback" not in failed.output
+
+
+def fake(name: str) -> command.Running:
+    """A process that looks like the broker of a folder of its own, until it is ended."""
+    folder = f"/nonexistent/{name}"
+    code = f"import time  # kafka.Kafka {folder}\ntime.sleep(600)"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    threading.Thread(target=process.wait, daemon=True).start()
+    return command.Running(process.pid, 9, folder, False, time.time(), name)
+
+
+def test_of_several_brokers_the_one_that_is_named_is_stopped(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_topics", lambda address: [])
+    for name in ("kafka", "shop"):
+        command.remember(fake(name))
+    shown = run("status")
+    assert (
+        shown.exit_code == 0 and "/nonexistent/kafka" in shown.output and "/nonexistent/shop" in shown.output
+    )
+    unnamed = run("stop")
+    assert unnamed.exit_code == 1 and "several brokers are running: kafka, shop" in unnamed.output
+    assert "there are: kafka, shop" in run("stop", "--name", "other").output
+    assert "already running" in run("start", "--name", "shop").output
+    taken = run("start", "--name", "third", "--data", "/nonexistent/shop")
+    assert taken.exit_code == 1 and "'shop'" in taken.output
+    assert "--name starts another one beside it" in run("start", "--port", "10").output
+    assert run("stop", "--name", "shop").exit_code == 0
+    assert [running.name for running in command.find_running()] == ["kafka"]
+    assert run("stop").exit_code == 0
+    assert command.find_running() == []
+
+
+def test_a_name_that_would_be_no_file_is_refused(cache: Path) -> None:
+    assert run("start", "--name", "../x").exit_code == 2
