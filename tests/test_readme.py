@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,35 @@ def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str
     for window in windows:
         assert window["tags"][0]["item"] == "x" and window["tags"][0]["lower"] == window["posts"]
     assert any(window["authors"]["lower"] <= 700 <= window["authors"]["upper"] for window in windows)
+
+    live = block("posts.start(").replace("workers=2", "workers=1").replace("by-minute", "readme-live")
+    before, after = live.split("print(query(run.table()))")
+    exec(before, names)
+    run = names["run"]
+    wait_until(lambda: run.summary().account.counted == 10_000)
+    exec(f"answers = query(run.table())\nprint(query(run.table())){after}", names)
+    assert names["answers"]["posts"].sum() == 10_000
+    assert "Summary(10,000 messages read" in capsys.readouterr().out
+    assert run.wait().lag == 0
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_lines_for_trying_a_stream_and_for_a_decoder() -> None:
+    names: dict[str, Any] = {}
+    # All of the stream, but for its run.
+    exec(block('from_kafka("posts", value=json').split("run = ")[0], names)
+    exec(block("StreamTester"), names)
+    exec(block("class Prices"), names)
+    prices = names["prices"].source
+    found = prices.decode(names["Messages"].of([b"ACME;9.75", b"oops", b"\xff"], [b"k", b"k", b"k"]))
+    assert found.frame.rows() == [("ACME", 9.75, "k")]
+    assert found.refused.tolist() == [1, 2] and found.reasons == ["not symbol;price"] * 2
 
 
 @pytest.mark.kafka
