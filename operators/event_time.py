@@ -67,6 +67,6 @@ def why_none(time: Any) -> str:
     return f"no event time: {str(time)[:_SHOWN]!r} is not a time in ISO 8601"
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """What a Polars error says, without the plan that it draws below."""
     return str(error).split("\n")[0]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from .delta import Delta
 from .kafka.dead_letters import DeadLetter
+from .kafka.decode import Decoded
 from .kafka.messages import Messages
 from .plan import Plan
 from .progress import Progress
 from .remarks import Remarks
-
-if TYPE_CHECKING:
-    from .kafka.decode import Decoded
 
 _MOST_RUNS = 64
 """Messages that come in more stretches than this are put in order by partition first."""
@@ -25,11 +25,14 @@ class Intake:
     """What a worker holds between two checkpoints: the progress of its partitions and what it refused.
 
     `ready` are deltas that had to be cut before the checkpoint, in order; `remarks` what there is to say of
-    the messages.
+    the messages. `alive` is called while rows that fail are looked for one by one, which may take long.
     """
 
-    def __init__(self, plan: Plan, remarks: Remarks | None = None) -> None:
+    def __init__(
+        self, plan: Plan, remarks: Remarks | None = None, alive: Callable[[], None] | None = None
+    ) -> None:
         self._plan = plan
+        self._alive = alive
         self._topic = plan.source.topic
         self.remarks = remarks or Remarks(self._topic, plan.source.value.schema, plan.dead_letter_topic)
         self.progress: dict[int, Progress] = {}
@@ -61,13 +64,35 @@ class Intake:
         if len(runs) > _MOST_RUNS:
             messages = messages.select(np.argsort(messages.partition, kind="stable"))
             runs = _runs(messages.partition)
-        decoded = self._plan.source.decode(messages)
+        try:
+            decoded = self._plan.source.decode(messages)
+        except Exception as error:
+            self._take_apart(messages, error)
+            return
         self.remarks.saw(messages, decoded)
         for low, high in runs:
             partition = int(messages.partition[low])
             if partition in self.progress:
                 self._take_run(partition, messages, decoded, low, high)
         self.remarks.look()
+
+    def _take_apart(self, messages: Messages, error: Exception) -> None:
+        """A decoder of the user's failed instead of refusing: find the messages on which it does."""
+        if isinstance(error, MemoryError):
+            raise error
+        n = len(messages)
+        if n > 1:
+            for part in np.array_split(np.arange(n), 2):
+                self.take(messages.select(part))
+            return
+        partition = int(messages.partition[0])
+        if partition in self.progress:
+            reason = f"the decoder failed: {type(error).__name__}: {error}"
+            nothing = pl.DataFrame(schema=self._plan.source.schema)
+            none, first = np.empty(0, np.int64), np.zeros(1, np.int64)
+            decoded = Decoded(nothing, none, first, [reason])
+            self.remarks.saw(messages, decoded)
+            self._take_run(partition, messages, decoded, 0, 1)
 
     def pass_to(self, partition: int, offset: int) -> None:
         """There is nothing more to read before `offset`: only markers of transactions, or gaps."""
@@ -117,6 +142,8 @@ class Intake:
         progress.busy()
 
     def _refuse(self, messages: Messages, row: int, reason: str) -> None:
+        if self._alive is not None:
+            self._alive()
         letter = DeadLetter(
             self._topic,
             int(messages.partition[row]),

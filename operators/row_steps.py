@@ -12,13 +12,16 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from .event_time import TIME, in_utc, why_none
+from .event_time import TIME, first_line, in_utc, why_none
 from .stream import Stream
 
 Refuse = Callable[[np.ndarray, str], None]
 """Told of rows that can't be counted: their numbers in the caller's frame, and why."""
 
 T = TypeVar("T")
+
+_FAILURES = (Exception, pl.exceptions.PanicException)
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +140,13 @@ def once(numbers: np.ndarray) -> np.ndarray:
 
 
 def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows, T]:
-    """`run` over the rows on which it doesn't fail; the others are refused with its error."""
+    """`run` over the rows on which it doesn't fail; the others are refused with its error.
+
+    Expressions hold functions of the user's, too, so what fails may raise anything.
+    """
     try:
         return rows, run(rows)
-    except pl.exceptions.PolarsError as error:
+    except _FAILURES as error:
         failed = np.zeros(len(rows.numbers), bool)
         for number, reason in _failures(rows, run, 0, error):
             failed[number] = True
@@ -150,16 +156,23 @@ def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows
 
 
 def _failures(
-    rows: Rows, run: Callable[[Rows], object], start: int, error: Exception
+    rows: Rows, run: Callable[[Rows], object], start: int, error: BaseException
 ) -> Iterator[tuple[int, str]]:
-    """The places and errors of the rows on which `run` fails, by halving: expressions look at single rows."""
+    """The places and errors of the rows on which `run` fails, by halving: expressions look at single rows.
+
+    A few rows are tried one by one, so that even if all fail, there are hardly more tries than rows.
+    """
+    if isinstance(error, MemoryError):
+        raise error
     n = len(rows.numbers)
     if n == 1:
-        yield start, str(error).split("\n")[0]
+        known = isinstance(error, pl.exceptions.PolarsError)
+        yield start, first_line(error) if known else f"{type(error).__name__}: {first_line(error)}"
         return
-    for low, high in ((0, n // 2), (n // 2, n)):
-        half = rows.slice(low, high)
+    step = 1 if n <= _FEW else (n + 1) // 2
+    for low in range(0, n, step):
+        part = rows.slice(low, min(low + step, n))
         try:
-            run(half)
-        except pl.exceptions.PolarsError as inner:
-            yield from _failures(half, run, start + low, inner)
+            run(part)
+        except _FAILURES as inner:
+            yield from _failures(part, run, start + low, inner)

@@ -19,6 +19,7 @@ from .kafka.delivery import AtLeastOnce, Delivery, ExactlyOnce
 from .kafka.delta_log import encode
 from .kafka.log_tail import Ends, follow, read_tail
 from .kafka.membership import Committed, Membership, MembershipLost
+from .kafka.messages import Messages
 from .kafka.patience import Patience, Stopped
 from .kafka.read_ahead import ReadAhead
 from .kafka.reader import Reader, ReadError
@@ -29,6 +30,9 @@ from .progress import Progress
 log = logging.getLogger("streamgauge.kafka")
 
 _ANSWER_SECONDS = 10.0
+_FIRST_PORTION = 10_000
+_PORTION_SECONDS = 5.0
+_KEEP_SECONDS = 2.0
 _DEAD_LETTER_BYTES = 16 * 1024 * 1024
 """Dead letters are sent before they take more memory than this."""
 
@@ -47,7 +51,8 @@ class Worker:
         self._clock = clock
         self._topic = plan.source.topic
         self._fingerprint = plan.stream.fingerprint()
-        self._intake = Intake(plan)
+        self._intake = Intake(plan, alive=self._keep)
+        self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
         self._delivery: Delivery | None = None
@@ -104,11 +109,29 @@ class Worker:
             return
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
         if messages is not None:
-            self._intake.take(messages)
+            self._take(messages)
             for partition in np.flatnonzero(np.bincount(messages.partition)).tolist():
                 self._last_read[partition] = self._clock()
         if self._plan.ends is not None:
             self._pass_gaps()
+
+    def _take(self, messages: Messages) -> None:
+        """Sketch a batch in portions of some seconds, so that the group never waits too long for a poll."""
+        low = 0
+        while low < len(messages):
+            part = np.arange(low, min(low + self._portion, len(messages)))
+            began = wall.monotonic()
+            self._intake.take(messages if len(part) == len(messages) else messages.select(part))
+            low += len(part)
+            each = max(wall.monotonic() - began, 1e-3) / len(part)
+            self._portion = max(1, min(int(_PORTION_SECONDS / each), self._plan.batch_messages))
+            self._keep()
+
+    def _keep(self) -> None:
+        """Stay a member while work takes long. Raises `MembershipLost`."""
+        if wall.monotonic() - self._kept > _KEEP_SECONDS:
+            self._kept = wall.monotonic()
+            self._membership.keep()
 
     def _all_read(self) -> bool:
         """Whether a bounded run has nothing more to read of its partitions."""
