@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from ..operators.ending import ASKING
+
 INTERRUPTED = 130
 """The exit code of a program that was told to end, as shells give it for Ctrl-C."""
-
-ASKING = tuple(
-    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
-)
-"""The signals by which a program is told to end."""
 
 _ONCE = 10.0
 """Seconds within which a second signal is the same wish as the first."""

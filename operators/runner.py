@@ -6,9 +6,9 @@ import logging
 import sys
 import threading
 import time as wall
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 import polars as pl
@@ -16,9 +16,12 @@ import pyarrow as pa
 
 from .accounting import Account
 from .closed_windows import ClosedWindows
+from .ending import as_interrupt
+from .kafka.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from .kafka.delta_log import TOPIC_CONFIG
 from .kafka.group_history import GroupHistory
 from .kafka.merging import LogMerger
+from .kafka.nameless import clear_away, group_name
 from .kafka.topic_watch import TopicWatch
 from .kafka.topics import (
     TopicError,
@@ -91,14 +94,16 @@ def run(stream: Stream, **options: Any) -> Summary:
     """Run until the end, or until interrupted; see `start` for the options.
 
     With ``until="latest"`` it ends when all messages that are there now are in; without, it goes on until
-    Ctrl-C, which ends it in order: the summary then says `interrupted`.
+    Ctrl-C, which ends it in order: the summary then says `interrupted`. So do SIGTERM and SIGHUP, unless the
+    program handles them itself.
     """
-    started = start(stream, **options)
-    try:
-        return started.wait()
-    except KeyboardInterrupt:
-        started.stop()
-        return started.wait(interrupted=True)
+    with as_interrupt():
+        started = start(stream, **options)
+        try:
+            return started.wait()
+        except KeyboardInterrupt:
+            started.stop()
+            return started.wait(interrupted=True)
 
 
 def start(
@@ -142,9 +147,13 @@ def start(
             raise ValueError(f"{name} is {given!r}; it can be {' or '.join(map(repr, known))}")
     if workers < 1:
         raise ValueError(f"a run needs one worker at least, not {workers}")
-    plan = Plan(stream, group_id or f"streamgauge-{uuid.uuid4()}", "", 0)
+    plan = Plan(stream, group_id or "", "", 0)
     topic, client = plan.source.topic, admin(plan.config)
     partitions = partitions_of(client, topic)
+    if group_id is None:
+        now = datetime.now(UTC)
+        clear_away(client, topic, now)
+        plan = replace(plan, group_id=group_name(topic, now))
     history = GroupHistory(
         client, plan.config, plan.group_id, stream, topic, id_of(client, topic), partitions
     )
@@ -153,7 +162,7 @@ def start(
     table_partitions = ensure_topic(client, history.table_topic, table_partitions, TOPIC_CONFIG)
     dead = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     if dead is not None:
-        ensure_topic(client, dead, 1)
+        ensure_topic(client, dead, 1, DEAD_LETTERS)
     ends = end_offsets(client, topic, partitions) if "latest" in (until, start) else None
     plan = Plan(
         stream,

@@ -2,7 +2,7 @@
 
 The plan comes pickled over standard input, which then stays open: when it closes, because the run ends or the
 run's process is gone, the worker delivers what it holds and ends. What it fails with comes back pickled over
-standard output.
+the pipe that its standard output was; what it prints, or a decoder of the user's, goes to standard error.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import threading
 from contextlib import suppress
 
+from .ending import ASKING
 from .plan import Plan
 
 _MODULE = "streamgauge.operators.worker_process"
@@ -34,9 +35,18 @@ class WorkerProcess:
             env={**os.environ, "PYTHONPATH": paths},
         )
         assert self._process.stdin is not None
+        self._said = b""
+        # Read as it comes: an error larger than a pipe would keep the process from ending.
+        self._reading = threading.Thread(target=self._read, name="streamgauge-worker-errors", daemon=True)
+        self._reading.start()
         with suppress(BrokenPipeError):
             pickle.dump(plan, self._process.stdin)
             self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            self._said = output.read()
 
     @property
     def pid(self) -> int:
@@ -58,11 +68,12 @@ class WorkerProcess:
 
     def error(self) -> BaseException | None:
         """What it failed with, if it lived to say so; asked once."""
-        if self._process.poll() != 1 or self._process.stdout is None:
+        if self._process.poll() != 1:
             return None
+        self._reading.join()
         try:
-            with self._process.stdout as output:
-                return pickle.load(output)
+            found: BaseException = pickle.loads(self._said)
+            return found
         except Exception as error:
             return RuntimeError(f"a worker process failed and its error can't be read: {error}")
 
@@ -83,7 +94,10 @@ class WorkerProcess:
 
 def main() -> int:
     """The worker's side."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run decides when its workers end
+    for number in ASKING:
+        signal.signal(number, signal.SIG_IGN)  # the run decides when its workers end
+    errors = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
     stopping = threading.Event()
     try:
@@ -99,8 +113,8 @@ def main() -> int:
         Worker(plan, stopping.is_set).run()
     except BaseException as error:
         logging.getLogger("streamgauge.kafka").error("a worker failed: %s", error)
-        sys.stdout.buffer.write(_portable(error))
-        sys.stdout.flush()
+        with errors:
+            errors.write(_portable(error))
         return 1
     return 0
 

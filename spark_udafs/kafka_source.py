@@ -31,6 +31,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ..operators.kafka.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..operators.kafka.secrets import Settings
 from ..operators.kafka.topics import admin, ensure_topic
 from ..operators.stream import Stream
@@ -333,7 +334,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _ensure_letters(options: KafkaOptions) -> None:
     """Make the topic of dead letters, unless it is there."""
     if options.dead_letter_topic is not None:
-        ensure_topic(admin(options.config), options.dead_letter_topic, 1)
+        ensure_topic(admin(options.config), options.dead_letter_topic, 1, DEAD_LETTERS)
 
 
 def _moved_to(

@@ -10,7 +10,7 @@ import gc
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -19,11 +19,12 @@ from confluent_kafka import TopicPartition as Partition
 
 from ..operators.intake import Intake
 from ..operators.kafka.clients import LIBRARY_LOG, producer_config
-from ..operators.kafka.dead_letters import DeadLetter
+from ..operators.kafka.dead_letters import LARGEST_LETTER
 from ..operators.kafka.faults import passing
 from ..operators.kafka.messages import Messages
 from ..operators.kafka.outgoing import Outgoing
 from ..operators.kafka.reader import Reader, ReadError
+from ..operators.kafka.sending import Faults, produce
 from ..operators.remarks import Remarks
 from ..operators.sources import KafkaSource
 from .kafka_cluster import Report, group_refused, report, reporting_consumer
@@ -36,7 +37,6 @@ _MOST_READERS = 32
 _NO_PROGRESS_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
 _LETTER_BYTES = 16 * 1024 * 1024
-_LARGEST_LETTER = 64 * 1024 * 1024
 
 _readers: OrderedDict[Any, Reader] = OrderedDict()
 _reporters: dict[Any, Any] = {}
@@ -134,14 +134,15 @@ class Letters:
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
-        self._waiting: list[DeadLetter] = []
+        self._waiting: list[Outgoing] = []
         self._bytes = 0
 
     def take(self, intake: Intake, start: int) -> None:
         """Take over what was refused, from offset `start` on."""
-        if self._options.dead_letter_topic is not None:
+        topic = self._options.dead_letter_topic
+        if topic is not None:
             found = [letter for letter in intake.dead if letter.offset >= start]
-            self._waiting += found
+            self._waiting += [letter.outgoing(topic) for letter in found]
             self._bytes += sum(letter.size for letter in found)
         intake.dead.clear()
         intake.dead_bytes = 0
@@ -153,42 +154,34 @@ class Letters:
 
         Raises `RuntimeError` where waiting won't help.
         """
-        topic = self._options.dead_letter_topic
-        while self._waiting and topic is not None:
-            failed: dict[int, KafkaError] = {}
+        while self._waiting:
+            faults, failed = Faults(), dict(enumerate(self._waiting))
             producer = self._producer()
             for number, letter in enumerate(self._waiting):
-                _produce(producer, letter.outgoing(topic), partial(_note, failed, number))
+                produce(producer, letter, partial(_note, failed, faults, number))
             producer.flush()
-            for error in failed.values():
-                if not passing(error):
-                    raise RuntimeError(f"dead letters can't be sent to the topic {topic!r}: {error.str()}")
-            self._waiting = [self._waiting[number] for number in sorted(failed)]
-        self._waiting, self._bytes = [], 0
+            self._waiting = list(failed.values())
+            if self._waiting and (cut := faults.mended(self._waiting)) is not None:
+                self._waiting = cut
+            elif faults.error is not None:
+                raise RuntimeError(f"dead letters can't be sent: {faults.told(faults.error)}")
+        self._bytes = 0
 
     def _producer(self) -> Producer:
         key = _identity(self._options)
         if key not in _producers:
             _producers[key] = Producer(
-                producer_config(self._options.config, _LARGEST_LETTER), logger=LIBRARY_LOG
+                producer_config(self._options.config, LARGEST_LETTER), logger=LIBRARY_LOG
             )
         return _producers[key]
 
 
-def _note(failed: dict[int, KafkaError], number: int, error: KafkaError | None, message: Message) -> None:
-    if error is not None:
-        failed[number] = error
-
-
-def _produce(producer: Producer, letter: Outgoing, delivered: Callable[..., None]) -> None:
-    while True:
-        try:
-            producer.produce(
-                letter.topic, letter.value, letter.key, headers=list(letter.headers), on_delivery=delivered
-            )
-            return
-        except BufferError:
-            producer.poll(0.1)
+def _note(
+    failed: dict[int, Outgoing], faults: Faults, number: int, error: KafkaError | None, message: Message
+) -> None:
+    faults.note(error, message)
+    if error is None:
+        del failed[number]
 
 
 def _reader_config(options: KafkaOptions) -> dict[str, Any]:

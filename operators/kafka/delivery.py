@@ -17,10 +17,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from .clients import LIBRARY_LOG, producer_config
 from .delta_log import LARGEST
-from .faults import LOST, refused
+from .faults import LOST
 from .membership import Committed, Membership, MembershipLost
 from .outgoing import Outgoing
 from .patience import Patience
+from .sending import Faults, produce
 
 _ANSWER_SECONDS = 10.0
 _TRANSACTION_MS = 30_000
@@ -43,10 +44,11 @@ class Delivery(Protocol):
 
 
 class AtLeastOnce:
-    """First all messages, acknowledged by all replicas, then the input's places.
+    """First dead letters, then deltas, acknowledged by all replicas, then the input's places.
 
     With each place goes how far the table topic is, so that a successor that finds deltas beyond it knows
-    what was sent and not committed, and goes on after it.
+    what was sent and not committed, and goes on after it: so the dead letters of a delta's range must be
+    there before it.
     """
 
     def __init__(
@@ -67,7 +69,8 @@ class AtLeastOnce:
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
         """See `Delivery`."""
         try:
-            self._send(messages)
+            self._send([message for message in messages if message.topic != self._table_topic])
+            self._send([message for message in messages if message.topic == self._table_topic])
             self._commit({p: replace(place, log=tuple(self._log)) for p, place in places.items()})
         except BaseException:
             # What still waits to be sent must not come after a successor has looked for it.
@@ -79,13 +82,18 @@ class AtLeastOnce:
         missing = dict(enumerate(messages))
         waiting = Patience("send deltas", self._stopping)
         while missing:
+            faults = Faults()
             for at, message in list(missing.items()):
-                _produce(self._producer, message, self._noting(missing, at))
+                produce(self._producer, message, self._noting(missing, at, faults))
             while self._producer.flush(0.5):
                 waiting.still("not all are acknowledged")
                 self._membership.keep()
-            if missing:
-                waiting.failed(KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT)))
+            if not missing:
+                break
+            if (cut := faults.mended(list(missing.values()))) is not None:
+                missing = dict(zip(missing, cut))
+            else:
+                waiting.failed(faults.told(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id))
         waiting.done()
 
     def _commit(self, places: Mapping[int, Committed]) -> None:
@@ -104,9 +112,12 @@ class AtLeastOnce:
         self._producer.purge()
         self._producer.flush(1.0)
 
-    def _noting(self, missing: dict[int, Outgoing], at: int) -> Callable[[KafkaError | None, Message], None]:
+    def _noting(
+        self, missing: dict[int, Outgoing], at: int, faults: Faults
+    ) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
+                faults.note(error, message)
                 return
             missing.pop(at, None)
             partition, offset = message.partition(), message.offset()
@@ -128,7 +139,7 @@ class ExactlyOnce:
     ) -> None:
         self._config = {
             **producer_config(config, LARGEST),
-            "transactional.id": f"streamgauge-{uuid.uuid4()}",
+            "transactional.id": f"{membership.group_id}-{uuid.uuid4()}",
             "transaction.timeout.ms": config.get("transaction.timeout.ms", _TRANSACTION_MS),
             # With the default, a producer that lost all brokers forgets them, its group's coordinator among
             # them, and then waits for that one in send_offsets_to_transaction for ever (librdkafka 2.16).
@@ -148,11 +159,12 @@ class ExactlyOnce:
         unsettled = False
         self._preparing.join()
         while True:
+            faults = Faults()
             try:
                 if self._producer is None:
                     self._producer = self._fresh()
                 if not (unsettled and self._landed(places)):
-                    self._transact(self._producer, messages, places)
+                    self._transact(self._producer, messages, places, faults)
                 waiting.done()
                 return
             except KafkaException as error:
@@ -160,9 +172,10 @@ class ExactlyOnce:
                 self._clear(error.args[0])
                 if error.args[0].code() in LOST:
                     raise MembershipLost(error.args[0].str()) from None
-                waiting.failed(
-                    refused(error.args[0], "commit a transaction", group=self._membership.group_id)
-                )
+                if (cut := faults.mended(messages)) is not None:
+                    messages = cut
+                else:
+                    waiting.failed(faults.told(error.args[0], self._membership.group_id))
                 self._membership.keep()
 
     def close(self) -> None:
@@ -182,12 +195,16 @@ class ExactlyOnce:
         return producer
 
     def _transact(
-        self, producer: Producer, messages: Sequence[Outgoing], places: Mapping[int, Committed]
+        self,
+        producer: Producer,
+        messages: Sequence[Outgoing],
+        places: Mapping[int, Committed],
+        faults: Faults,
     ) -> None:
         producer.poll(0)  # serves what the library logged
         producer.begin_transaction()
         for message in messages:
-            _produce(producer, message, None)
+            produce(producer, message, faults.note)
         if places:
             offsets, group = self._membership.offsets(places), self._membership.group_metadata()
             producer.send_offsets_to_transaction(offsets, group, _ANSWER_SECONDS)
@@ -212,19 +229,3 @@ class ExactlyOnce:
             (held := found[partition]) is not None and held.offset == place.offset and held.time == place.time
             for partition, place in places.items()
         )
-
-
-def _produce(producer: Producer, message: Outgoing, delivered: Callable[..., None] | None) -> None:
-    while True:
-        try:
-            producer.produce(
-                message.topic,
-                message.value,
-                message.key,
-                partition=message.partition,
-                headers=list(message.headers),
-                on_delivery=delivered,
-            )
-            return
-        except BufferError:
-            producer.poll(0.1)
