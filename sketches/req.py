@@ -11,6 +11,7 @@ import numpy as np
 from .numbers import as_numbers
 from .one_by_one import OneByOne
 from .package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
+from .parameters import flag, whole
 from .protocol import SketchError
 
 _FAMILY = 17
@@ -23,7 +24,8 @@ class REQ(PackageQuantiles):
 
     Error promised: near rank 1 (`high_ranks`, else near rank 0) the error of a rank r is a share of 1 − r,
     as `rank_bounds` tells with 68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard deviations. Items are
-    4-byte floats. Merging adds nothing to the error.
+    4-byte floats. Merging in any order and any shape of tree adds nothing to the error, since the smaller
+    sketch is always taken into the larger; of different k the smaller counts.
 
     Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021.
 
@@ -36,9 +38,9 @@ class REQ(PackageQuantiles):
     family: ClassVar[str] = "REQ"
 
     def __init__(self, k: int = 12, high_ranks: bool = True) -> None:
-        if not 4 <= k <= 1024 or k % 2:
-            raise SketchError(f"REQ: k must be even and from 4 to 1024, got {k}")
-        self._peer = datasketches.req_floats_sketch(k, high_ranks)
+        if whole("REQ", "k", k, 4, 1024) % 2:
+            raise SketchError(f"REQ: k must be even, got {k}")
+        self._peer = datasketches.req_floats_sketch(k, flag("REQ", "high_ranks", high_ranks))
 
     @property
     def n(self) -> int:
@@ -58,10 +60,11 @@ class REQ(PackageQuantiles):
             raise SketchError("REQ: more values than any sketch counts")
         if not other.n:
             return self
-        # The package keeps its own k, and with it bounds that what came from a smaller one does not keep.
-        first, second = (self, other.copy()) if self._peer.k <= other._peer.k else (other.copy(), self)
-        first._peer.merge(second._peer)
-        self._peer = first._peer
+        # The package keeps the k of the one merged into, and with it bounds that what a smaller k counted
+        # does not keep; of a large sketch merged into a small one, time and again, its bounds hold nowhere.
+        into, taken = sorted((self, other.copy()), key=lambda one: (one._peer.k, -one.n))
+        into._peer.merge(taken._peer)
+        self._peer = into._peer
         return self
 
     @classmethod

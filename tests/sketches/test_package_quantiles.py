@@ -48,6 +48,39 @@ def test_req_keeps_its_bounds_in_the_tail() -> None:
     assert all(row["lower"] <= row["value"] <= row["upper"] for row in sketch.answer()["quantiles"])
 
 
+def merged(parts: list[REQ], rng: np.random.Generator, shape: str) -> REQ:
+    """The parts merged from the left, from the right, or any two neighbours at a time."""
+    while len(parts) > 1:
+        at = {"left": 0, "right": len(parts) - 2}.get(shape, int(rng.integers(len(parts) - 1)))
+        parts[at : at + 2] = [parts[at].merge(parts[at + 1])]
+    return parts[0]
+
+
+@pytest.mark.parametrize("shape", ["left", "right", "any"])
+def test_req_keeps_its_bounds_in_any_tree(shape: str) -> None:
+    rng = np.random.default_rng(8)
+    values = rng.standard_normal(8000).astype(np.float32)
+    ordered, inside = np.sort(values), []
+    for _ in range(25):
+        cuts = np.sort(rng.integers(0, len(values), 40))
+        sketch = merged([REQ().update(part) for part in np.split(values, cuts)], rng, shape)
+        assert sketch.n == len(values)
+        for q in (0.1, 0.5, 0.9, 0.99):
+            x = float(ordered[int(q * len(ordered))])
+            lower, upper = sketch.rank_bounds(x, 2)
+            inside.append(lower <= np.searchsorted(ordered, x, "right") / len(ordered) <= upper)
+    assert np.mean(inside) > 0.93
+
+
+def test_req_of_a_smaller_k_widens_the_bounds() -> None:
+    coarse = REQ(4).update(VALUES)
+    for both in (REQ(50) | coarse, coarse | REQ(50), REQ(50).update([1.0, 2.0]) | coarse):
+        assert both.rank_bounds(1.0, 2) == pytest.approx(coarse.rank_bounds(1.0, 2), abs=0.02)
+        assert np.subtract(*both.rank_bounds(1.0, 2)[::-1]) > 0.5 * np.subtract(
+            *coarse.rank_bounds(1.0, 2)[::-1]
+        )
+
+
 def test_tdigest_reads_what_the_package_wrote_and_merges() -> None:
     peer = datasketches.tdigest_double(100)
     peer.update(VALUES)
