@@ -16,7 +16,6 @@ import pytest
 
 from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.count_min_groups import CountMinGroups
-from streamgauge.sketches.heavy_hitters import HeavyHitters
 from streamgauge.sketches.protocol import SketchError
 
 Oracle = Callable[[str, list[str]], list[str]]
@@ -188,23 +187,6 @@ def test_groups_that_saw_little_cost_little() -> None:
     groups.update(np.repeat(np.arange(100_000), 3), np.arange(300_000))
     assert groups._lazy.nbytes + groups._total.nbytes < 40_000_000
     assert groups[77].estimate(231) == 1
-
-
-def test_heavy_hitters() -> None:
-    values = drawn("string", 20_000, 9)
-    truth = Counter(values)
-    heavy = HeavyHitters(k=8, eps=0.01)
-    halves = [HeavyHitters(k=8, eps=0.01), HeavyHitters(k=8, eps=0.01)]
-    for i, part in enumerate(np.array_split(np.arange(20_000), 10)):
-        heavy.update([values[j] for j in part])
-        halves[i % 2].update([values[j] for j in part])
-    for top in (heavy.top(), halves[0].merge(halves[1]).top()):
-        assert len(top) == 8 and [i.upper for i in top] == sorted((i.upper for i in top), reverse=True)
-        kth = top[-1].estimate
-        assert {value for value, n in truth.items() if n > kth} <= {item.item for item in top}
-        assert all(item.lower <= truth[item.item] <= item.upper for item in top)
-    with pytest.raises(ValueError, match="at least 1"):
-        HeavyHitters(0)
 
 
 def test_every_truncation_and_every_flipped_byte() -> None:
