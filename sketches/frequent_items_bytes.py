@@ -42,6 +42,7 @@ from .frequent_items_tables import (
 from .jit import kernel
 
 EMPTY_BYTES, PREAMBLE_BYTES = 8, 32
+_MOST = np.int64(2**63 - 1)
 MIN_LG, MAX_LG = 3, 26
 
 FAULTS = (
@@ -211,7 +212,7 @@ def _fault(data, begin, end, width):  # type: ignore[no-untyped-def]
         return 1
     weight = np.int64(load64(data, begin + 16))
     offset = np.int64(load64(data, begin + 24))
-    if weight <= 0 or offset < 0:
+    if weight <= 0 or offset < 0 or weight > _MOST - offset:
         return 6
     left = weight  # where rows were deleted, what is left may be less than the offset
     for i in range(n):
@@ -245,12 +246,25 @@ def check_images(data, ends, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def beyond_int64(tables, groups, data, ends):  # type: ignore[no-untyped-def]
+    """Whether upper bounds of any group would leave int64 with these checked images."""
+    most = tables[WEIGHT] + tables[OFFSET]
+    for row in range(len(ends) - 1):
+        begin = np.int64(ends[row])
+        if (data[begin] & 63) != 1:
+            more = np.int64(load64(data, begin + 16)) + np.int64(load64(data, begin + 24))
+            if more > _MOST - most[groups[row]]:
+                return True
+            most[groups[row]] += more
+    return False
+
+
+@kernel
 def merge_images(tables, arena, groups, data, ends, start, width, lg_max):  # type: ignore[no-untyped-def]
     """Fold checked images into their groups, from row `start` on; `arena` has room for all strings.
 
     All counters are taken in before a group is purged, so that two sketches give the same in either order.
-    Returns the first row not taken, where the arena of cells must grow first, or −1 − row where the weights
-    exceed int64.
+    Returns the first row not taken, where the arena of cells must grow first.
     """
     cells, base, lgs, active, offset, weight, heap = tables
     for row in range(start, len(ends) - 1):
@@ -259,9 +273,6 @@ def merge_images(tables, arena, groups, data, ends, start, width, lg_max):  # ty
             continue
         g = groups[row]
         n = np.int64(load32(data, begin + 8))
-        total = weight[g] + np.int64(load64(data, begin + 16))
-        if total < 0:
-            return -1 - row
         if not open_table(tables, g, n, width):
             return row
         counts = begin + PREAMBLE_BYTES
@@ -279,7 +290,7 @@ def merge_images(tables, arena, groups, data, ends, start, width, lg_max):  # ty
                     cells, base[g], lgs[g], arena, heap, key, more, data, at + 4, count
                 )
                 at += 4 + size
-        weight[g] = total
+        weight[g] += np.int64(load64(data, begin + 16))
         offset[g] += np.int64(load64(data, begin + 24))
         close_table(tables, g, width, lg_max)
     return len(ends) - 1

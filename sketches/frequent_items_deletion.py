@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .frequent_items_strings import same_string
-from .frequent_items_tables import LONG, home, mixed
+from .frequent_items_tables import BASE, CELLS, LG, LONG, home, mixed
 from .jit import inlined, kernel
 
 
@@ -71,20 +71,40 @@ def delete(tables, arena, data, groups, keys, mores, begins, weights):  # type: 
 
 @kernel
 def overdrawn(tables, groups, width):  # type: ignore[no-untyped-def]
-    """The first group whose counters exceed its weight, −1 if none: more of an item was deleted than added.
-
-    Weights are raised to what is counted, so that what remains is a sketch.
-    """
+    """The first group whose counters exceed its weight, −1 if none: what was deleted was not all added."""
     cells, base, lgs, _, _, weight, _ = tables
-    found = np.int64(-1)
-    for i in range(len(groups)):
-        g = groups[i]
+    for g in groups:
         counted = np.int64(0)
         if lgs[g] > 0:
             for at in range(base[g], base[g] + (np.int64(width) << np.int64(lgs[g])), width):
                 counted += cells[at + 1]
         if counted > weight[g]:
-            weight[g] = counted
-            if found < 0:
-                found = g
-    return found
+            return g
+    return np.int64(-1)
+
+
+@kernel
+def cells_of(tables, groups, width):  # type: ignore[no-untyped-def]
+    """A copy of the cells of some groups, one after the other, for `put_back`."""
+    cells, base, lgs = tables[CELLS], tables[BASE], tables[LG]
+    size = np.int64(0)
+    for g in groups:
+        size += (np.int64(width) << np.int64(lgs[g])) if lgs[g] > 0 else np.int64(0)
+    saved = np.empty(size, np.int64)
+    at = np.int64(0)
+    for g in groups:
+        own = (np.int64(width) << np.int64(lgs[g])) if lgs[g] > 0 else np.int64(0)
+        saved[at : at + own] = cells[base[g] : base[g] + own]
+        at += own
+    return saved
+
+
+@kernel
+def put_back(tables, groups, width, saved):  # type: ignore[no-untyped-def]
+    """Undo what deleting did to the cells that `cells_of` saved; it moves no table."""
+    cells, base, lgs = tables[CELLS], tables[BASE], tables[LG]
+    at = np.int64(0)
+    for g in groups:
+        own = (np.int64(width) << np.int64(lgs[g])) if lgs[g] > 0 else np.int64(0)
+        cells[base[g] : base[g] + own] = saved[at : at + own]
+        at += own

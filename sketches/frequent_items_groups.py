@@ -12,11 +12,12 @@ from . import frequent_items_kernels as kernels
 from . import frequent_items_strings as strings
 from . import frequent_items_tables as tables
 from .columns import Values, as_values
-from .frequent_items_deletion import delete, overdrawn
+from .frequent_items_deletion import cells_of, delete, overdrawn, put_back
 from .group_numbers import as_groups, frozen, grown
 from .group_order import by_group
 from .image_columns import as_images
 from .numbers import check_signed
+from .parameters import one_of, whole
 from .protocol import Groups, SketchError
 from .weights import as_weights, total
 
@@ -40,13 +41,12 @@ class FrequentItemsGroups(Groups):
 
     def __init__(self, n: int = 0, max_size: int = 4096, kind: Kind = "string") -> None:
         """Raises `SketchError` for another kind, or a size that is no power of two from 8 to 2^26."""
-        if max_size not in [1 << lg for lg in range(images.MIN_LG, images.MAX_LG + 1)]:
+        self.max_size = whole("frequent items", "max_size", max_size, 8, 1 << images.MAX_LG)
+        if self.max_size & (self.max_size - 1):
             raise SketchError(
                 f"frequent items: max_size must be a power of two from 8 to 2^26, got {max_size}"
             )
-        if kind not in ("string", "long"):
-            raise SketchError(f"frequent items: kind must be 'string' or 'long', got {kind!r}")
-        self.max_size = max_size
+        one_of("frequent items", "kind", kind, ("string", "long"))
         self.kind: Kind = kind
         self._n = 0
         self._width = tables.STRING if kind == "string" else tables.LONG
@@ -91,24 +91,41 @@ class FrequentItemsGroups(Groups):
         heavy = _NONE
         if weights is not None:
             heavy = np.ascontiguousarray(found.per_value(as_weights(weights, rows)))
-            if not deleting and total(heavy) + int(self._tables.weight.max(initial=0)) >= 1 << 63:
-                raise OverflowError("frequent items: the weights add up to more than int64 holds")
             if not heavy.all():
                 kept = np.flatnonzero(heavy)
                 numbers = numbers[kept] if len(numbers) else numbers
                 found, heavy = as_values(found.to_arrow().take(pa.array(kept))), heavy[kept]
-        if deleting:
-            self._refuse_too_many(numbers, heavy, len(found))
-        if len(found):
-            self._add(numbers, found, heavy, deleting)
+        if not deleting:
+            self._refuse_overflow(total(heavy) if weights is not None else len(found))
         if deleting and len(found):
-            touched = np.unique(numbers) if len(numbers) else np.zeros(1, np.int64)
-            group = overdrawn((*self._tables,), touched, self._width)
-            if group >= 0:
-                raise ValueError(
-                    f"frequent items: more of an item was deleted from group {group} than was ever added; "
-                    "bounds hold no longer"
-                )
+            self._refuse_too_many(numbers, heavy, len(found))
+            self._delete(numbers, found, heavy)
+        elif len(found):
+            self._add(numbers, found, heavy, deleting)
+
+    def _delete(self, numbers: np.ndarray, found: Values, heavy: np.ndarray) -> None:
+        """Delete all of the rows, or none where that shows one that was not there."""
+        t = self._tables
+        touched = np.unique(numbers) if len(numbers) else np.zeros(1, np.int64)
+        saved = cells_of((*t,), touched, self._width)
+        counts = [(column, column[touched]) for column in (t.active, t.offset, t.weight)]
+        self._add(numbers, found, heavy, deleting=True)
+        group = overdrawn((*t,), touched, self._width)
+        if group >= 0:
+            put_back((*t,), touched, self._width, saved)
+            for column, before in counts:
+                column[touched] = before
+            raise ValueError(
+                f"frequent items: more of an item would be deleted from group {group} than was ever added; "
+                "nothing was deleted"
+            )
+
+    def _refuse_overflow(self, more: int) -> None:
+        """Raise `OverflowError` unless the upper bound of any item fits int64 with so much more weight."""
+        if len(self._tables.weight):
+            t = self._tables
+            if more + int(t.weight.max()) + int(t.offset.max()) >= 1 << 63:
+                raise OverflowError("frequent items: the weights add up to more than int64 holds")
 
     def _refuse_too_many(self, groups: np.ndarray, weights: np.ndarray, rows: int) -> None:
         each = weights if len(weights) else np.ones(rows)
@@ -139,7 +156,9 @@ class FrequentItemsGroups(Groups):
             else:
                 offsets = found.offsets[begin : part.stop + 1]
                 columns = tuple(np.empty(part.stop - begin, np.int64) for _ in range(3))
-                self._make_room(strings.identify(frozen(offsets), frozen(found.data), *columns))
+                needed = strings.identify(frozen(offsets), frozen(found.data), *columns)
+                if not deleting:
+                    self._make_room(needed)
             rows = some, *columns, weights[part]
             if order is not None:
                 rows = tuple(column[order] if len(column) else column for column in rows)
@@ -208,14 +227,14 @@ class FrequentItemsGroups(Groups):
                 f"frequent items ({self.kind}s): row {at} is no image of one: {images.FAULTS[code]}"
             )
         numbers = frozen(numbers)
+        if images.beyond_int64((*self._tables,), numbers, data, offsets):
+            raise OverflowError("frequent items: the weights add up to more than int64 holds")
         if self.kind == "string":
             self._make_room(int(found.offsets[-1]) - int(found.offsets[0]))
         row = 0
         while row < len(found):
             some = numbers, data, offsets, row, self._width, self._lg_max
             row = images.merge_images((*self._tables,), self._arena, *some)
-            if row < 0:
-                raise OverflowError("frequent items: the weights add up to more than int64 holds")
             if row < len(found):
                 self._enlarge()
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from .arrays import as_array, is_scalar
 from .columns import as_values, is_list
 from .one_by_one import OneByOne
+from .parameters import one_of, whole
 from .protocol import Sketch, SketchError
 from .theta import Theta
 from .theta_store import MAX_THETA
@@ -64,12 +65,11 @@ class Tuple(Sketch):
     def __init__(
         self, lg_k: int | None = _USUAL_LG_K, kind: str = "double", mode: str = "sum", width: int = 1
     ) -> None:
-        if lg_k is not None and not 4 <= lg_k <= 26:
-            raise SketchError(f"Tuple: lg_k must be 4 to 26, got {lg_k}")
-        if kind not in KINDS or mode not in MODES or (kind == "array" and mode != "sum"):
-            raise SketchError(f"Tuple: there is no sketch of kind {kind!r} and mode {mode!r}")
-        if not 1 <= width <= 255 or (width > 1 and kind != "array"):
-            raise SketchError(f"Tuple: width must be 1, or up to 255 of kind 'array', got {width}")
+        if lg_k is not None:
+            lg_k = whole("Tuple", "lg_k", lg_k, 4, 26)
+        one_of("Tuple", "kind", kind, KINDS)
+        one_of("Tuple", "mode", mode, MODES if kind != "array" else ("sum",))
+        width = whole("Tuple", "width", width, 1, 255 if kind == "array" else 1)
         self.kind, self.mode, self._told = kind, mode, lg_k
         self._theta, self._seen = MAX_THETA, False
         self._hashes = np.empty(0, np.int64)
@@ -103,10 +103,15 @@ class Tuple(Sketch):
             if len(rows) != keys.length:
                 raise ValueError(f"Tuple: expected one number a row, {keys.length} in all, got {len(rows)}")
             numbers = keys.per_value(rows)
-        for start, hashes in hash_chunks(keys):
-            kept = (hashes > 0) & (hashes < self._theta)
-            self._seen = self._seen or bool((hashes > 0).any())
-            self._fold(hashes[kept], numbers[start : start + len(hashes)][kept], self._theta)
+        before = self._theta, self._hashes, self._numbers, self._seen
+        try:
+            for start, hashes in hash_chunks(keys):
+                kept = (hashes > 0) & (hashes < self._theta)
+                self._seen = self._seen or bool((hashes > 0).any())
+                self._fold(hashes[kept], numbers[start : start + len(hashes)][kept], self._theta)
+        except OverflowError:
+            self._theta, self._hashes, self._numbers, self._seen = before
+            raise
         return self
 
     def _checked(self, numbers: np.ndarray) -> np.ndarray:
@@ -114,6 +119,8 @@ class Tuple(Sketch):
         if numbers.dtype.kind not in kinds or numbers.shape[1] != self.width:
             told = f"{numbers.shape[1]} of {numbers.dtype}"
             raise ValueError(f"Tuple: expected {self.width} {self.kind} numbers a row, got {told}")
+        if self.kind == "integer" and numbers.size:
+            _check_int32(numbers)
         return numbers.astype(self._numbers.dtype)
 
     def merge(self, other: Self) -> Self:
@@ -125,11 +132,11 @@ class Tuple(Sketch):
             raise SketchError(f"Tuple: can't merge sketches of kind, mode and width {mine} and {theirs}")
         if not other._seen:
             return self
-        lg_k = self.lg_k, other.lg_k
         told = [one._told for one in (self, other) if one._told]
+        lg_k = min(told) if told else max(self.lg_k, other.lg_k)
+        self._fold(other._hashes, other._numbers, other._theta, lg_k)
         self._told = min(told) if told else None
         self._seen = self._seen or other._seen
-        self._fold(other._hashes, other._numbers, other._theta, None if told else max(lg_k))
         return self
 
     def _saw_nothing(self) -> bool:
@@ -138,7 +145,6 @@ class Tuple(Sketch):
     def _fold(self, hashes: np.ndarray, numbers: np.ndarray, theta: int, lg_k: int | None = None) -> None:
         """Entries of another part of the stream, none twice or each row's own: keep the smallest hashes."""
         k = 1 << (lg_k or self.lg_k)
-        self._theta = min(self._theta, theta)
         hashes, numbers = np.concatenate([self._hashes, hashes]), np.concatenate([self._numbers, numbers])
         if len(hashes):
             order = np.argsort(hashes, kind="stable")
@@ -149,12 +155,13 @@ class Tuple(Sketch):
                 numbers = np.ones((len(firsts), 1), numbers.dtype)
             else:
                 numbers = _FOLDS[self.mode].reduceat(numbers, firsts, 0)
-            if numbers.dtype == np.int64 and abs(numbers).max() >= 1 << 31:
-                raise OverflowError("Tuple: a key's integers are beyond int32; use kind 'double'")
+            if numbers.dtype == np.int64:
+                _check_int32(numbers)
+        theta = min(self._theta, theta)
         if len(hashes) > k:
-            self._theta = min(self._theta, int(hashes[k]))
-        kept = min(int(np.searchsorted(hashes, self._theta)), k)
-        self._hashes, self._numbers = hashes[:kept], numbers[:kept]
+            theta = min(theta, int(hashes[k]))
+        kept = min(int(np.searchsorted(hashes, theta)), k)
+        self._theta, self._hashes, self._numbers = theta, hashes[:kept], numbers[:kept]
 
     def to_bytes(self) -> bytes:
         """The compact ordered image of its kind, which Spark, Druid or the package read."""
@@ -169,8 +176,7 @@ class Tuple(Sketch):
         No image tells the `lg_k` it was made with; empty and bare ones don't tell their `mode` either, which
         is "sum" unless given, and must be the image's own otherwise.
         """
-        if kind not in KINDS:
-            raise SketchError(f"Tuple: kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        one_of("Tuple", "kind", kind, KINDS)
         found = read_image(bytes(data), kind)
         if mode and found.mode not in (None, mode):
             raise SketchError(f"Tuple: expected numbers folded by {mode}, the image's are by {found.mode}")
@@ -246,6 +252,12 @@ class TupleGroups(OneByOne):
         self, n: int = 0, lg_k: int = _USUAL_LG_K, kind: str = "double", mode: str = "sum", width: int = 1
     ) -> None:
         super().__init__(n, lg_k=lg_k, kind=kind, mode=mode, width=width)
+
+
+def _check_int32(numbers: np.ndarray) -> None:
+    """Raise `OverflowError` for numbers that no image of kind 'integer' holds."""
+    if numbers.min() < -(1 << 31) or numbers.max() >= 1 << 31:
+        raise OverflowError("Tuple: a key's integers are beyond int32; use kind 'double'")
 
 
 def _rows_of(value: Any, width: int) -> np.ndarray:

@@ -91,6 +91,8 @@ def _read_entries(data: bytes, kind: str) -> Image | str:
         if found["mode"][0] >= len(MODES) or (found["mode"] != found["mode"][0]).any():
             return "a mode that doesn't exist, or more than one"
         mode = MODES[found["mode"][0]]
+        if mode == "always_one" and (found["number"] != 1).any():
+            return "numbers other than 1, where each is always 1"
     numbers = found["number"].astype(np.int64 if kind == "integer" else np.float64)[:, None]
     return Image(mode, theta, True, found["hash"].astype(np.int64), numbers)
 

@@ -256,7 +256,7 @@ def test_top_breaks_ties_by_item() -> None:
 
 def test_refusals() -> None:
     for bad in (0, 7, 9, 4, 2**27):
-        with pytest.raises(SketchError, match="power of two"):
+        with pytest.raises(SketchError, match="max_size must be"):
             FrequentItems(bad)
     with pytest.raises(SketchError, match="kind"):
         FrequentItems(kind="double")  # type: ignore[arg-type]
@@ -432,3 +432,33 @@ def test_a_group_of_few_items_costs_little() -> None:
     groups = FrequentItemsGroups(100_000, kind="long")
     groups.update(np.repeat(np.arange(100_000), 2), np.arange(200_000))
     assert sum(array.nbytes for array in groups._tables) < 25_000_000
+
+
+@pytest.mark.parametrize("kind", ["long", "string"])
+def test_a_delete_that_raises_deletes_nothing(kind: Any) -> None:
+    word = str if kind == "string" else int
+    values = [word(i % 20) for i in range(300)]
+    groups = FrequentItemsGroups(3, 64, kind)
+    for group in range(3):
+        groups.update(np.full(300, group), pa.array(values))
+    before = groups.to_arrow()
+    gone = pa.array([*values[:40], *[word(1)] * 60])
+    with pytest.raises(ValueError, match="nothing was deleted"):
+        groups.delete(np.array([0] * 10 + [2] * 90), gone)
+    assert groups.to_arrow() == before
+    groups.delete(np.zeros(300, int), pa.array(values))
+    assert groups[0] == FrequentItems(64, kind) and groups.to_arrow()[1:] == before[1:]
+
+
+def test_bytes_whose_bounds_would_leave_int64_are_refused() -> None:
+    image = bytearray(FrequentItems(8, "long").update(np.arange(100)).to_bytes())
+    image[24:32] = (2**62).to_bytes(8, "little")
+    image[16:24] = (2**61).to_bytes(8, "little")
+    large = FrequentItems.from_bytes(bytes(image), "long")
+    before = large.to_bytes()
+    with pytest.raises(OverflowError, match="int64"):
+        large.merge(large.copy())
+    assert large.to_bytes() == before
+    image[24:32] = (2**63 - 2**60).to_bytes(8, "little")
+    with pytest.raises(SketchError, match="add up"):
+        FrequentItems.from_bytes(bytes(image), "long")

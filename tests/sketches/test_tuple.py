@@ -81,7 +81,7 @@ def test_images_of_another_kind_or_mode_are_refused() -> None:
         integer.update([1], value=1 << 40)
     with pytest.raises(ValueError, match="integer numbers a row"):
         integer.update([1], value=[0.5])
-    with pytest.raises(SketchError, match="no sketch of kind"):
+    with pytest.raises(SketchError, match="mode must be"):
         Tuple(kind="array", mode="max")
 
 
@@ -109,3 +109,15 @@ def test_spark_writes_and_merges_them(spark: Any) -> None:
     # Spark's total is that of the keys kept.
     assert row.total == pytest.approx(united.totals()[0].estimate * united.theta)
     assert Tuple.from_bytes(bytes(row.s), 10) == united
+
+
+def test_integers_are_those_of_32_bits() -> None:
+    limits = Tuple(kind="integer").update(["low", "high"], value=[-(2**31), 2**31 - 1])
+    assert Tuple.from_bytes(limits.to_bytes(), kind="integer") == limits
+    image = limits.to_bytes()
+    for keys, value in ((["new", "low"], [1, -1]), (["new"], [2**31]), (["new"], [2**63])):
+        with pytest.raises(OverflowError, match="int32"):
+            limits.update(keys, value=np.array(value))
+    with pytest.raises(OverflowError, match="int32"):
+        limits.merge(limits.copy())
+    assert limits.to_bytes() == image, "what raised has changed something"
