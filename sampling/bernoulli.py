@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..sketches.columns import as_array
 from ..sketches.jit import inlined, kernel
+from ..sketches.parameters import real
 from ..sketches.protocol import SketchError
 from .bottom_k import BottomK, BottomKGroups
 from .heaps import UNDRAWN
@@ -101,9 +102,10 @@ class _ShareGroups(BottomKGroups):
     _pool: Pool
 
     def __init__(self, name: str, number: int, n: int, p: float, seed: int | None) -> None:
-        if not isinstance(p, (int, float)) or not 0.0 < p <= 1.0:
+        p = real(name, "p", p, 0.0, 1.0)
+        if not p:
             raise SketchError(f"{name}: p must be a probability above 0, up to 1, got {p!r}")
-        self._format = Format(name, number, float(p))
+        self._format = Format(name, number, p)
         # The exponential number of a row taken is below this, with probability p. For p = 1 all but 10^−304.
         self._most = -math.log1p(-p) if p < 1.0 else 700.0
         self._pool = Pool(n, MOST_K, seed)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ..sketches.columns import as_values
 from ..sketches.group_numbers import as_groups
+from ..sketches.parameters import whole
 from ..sketches.protocol import Groups, Sketch, SketchError
 from .images import MOST_K, Format, Parts, parameter_of
 from .items import Rows, as_rows
@@ -22,9 +23,7 @@ from .items import Rows, as_rows
 
 def checked_k(k: Any, family: str) -> int:
     """`k` as an int. Raises `SketchError` if no sample can have it."""
-    if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_K:
-        raise SketchError(f"{family}: k must be a whole number from 1 to 2^31 − 1, got {k!r}")
-    return int(k)
+    return whole(family, "k", k, 1, MOST_K)
 
 
 class Store(Protocol):

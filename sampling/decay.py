@@ -12,22 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from ..sketches import times
-from ..sketches.protocol import SketchError
 from .items import Rows
-
-
-def as_seconds(span: timedelta | float, family: str, name: str) -> float:
-    """A length of time in seconds. Raises `SketchError` if it isn't positive and finite."""
-    seconds = span.total_seconds() if isinstance(span, timedelta) else span
-    if not isinstance(seconds, (int, float)) or not 1e-6 <= seconds < 1e12:
-        raise SketchError(f"{family}: {name} must be a timedelta or seconds from 1e-6 to 1e12, got {span!r}")
-    return float(seconds)
 
 
 def as_times(time: Any, rows: Rows, family: str) -> np.ndarray:

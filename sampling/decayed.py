@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..sketches.parameters import seconds
 from . import decayed_jumps
-from .decay import HalfLife, as_seconds, as_times
+from .decay import HalfLife, as_times
 from .images import Format
 from .items import Rows
 from .jumping import Columns, Jumping, JumpingGroups
@@ -30,7 +31,7 @@ class DecayedReservoirGroups(JumpingGroups):
     def __init__(
         self, n: int = 0, k: int = 100, half_life: timedelta | float = 3600.0, seed: int | None = None
     ) -> None:
-        self._decay = HalfLife(as_seconds(half_life, "DecayedReservoir", "half_life"))
+        self._decay = HalfLife(seconds("DecayedReservoir", "half_life", half_life))
         self._format = Format("DecayedReservoir", 3, self._decay.seconds, bound=1e300)
         super().__init__(n, k, seed)
 

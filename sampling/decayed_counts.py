@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from ..sketches.group_numbers import as_groups, grown
 from ..sketches.image_columns import as_images
+from ..sketches.parameters import seconds
 from ..sketches.protocol import Groups, Sketch, SketchError
-from .decay import HalfLife, as_moment, as_seconds, as_times, moved
+from .decay import HalfLife, as_moment, as_times, moved
 from .items import Rows, as_rows
 
 _IMAGE = struct.Struct("<4sBxxxdqdqq")
@@ -31,7 +32,7 @@ class DecayedCountGroups(Groups):
     """
 
     def __init__(self, n: int = 0, half_life: timedelta | float = 3600.0) -> None:
-        self._decay = HalfLife(as_seconds(half_life, "DecayedCount", "half_life"))
+        self._decay = HalfLife(seconds("DecayedCount", "half_life", half_life))
         self._n = 0
         self._state = np.empty(0, _STATE)
         self.resize(n)
@@ -197,7 +198,7 @@ def read_image(data: bytes) -> tuple[float, Any]:
     magic, version, half_life, epoch, weight, n, latest = _IMAGE.unpack(data)
     if magic != _MAGIC or version != _VERSION or data[5:8] != b"\0\0\0":
         raise SketchError("DecayedCount: these bytes are no decayed count, or of a later version")
-    decay = HalfLife(as_seconds(half_life, "DecayedCount", "half_life"))
+    decay = HalfLife(seconds("DecayedCount", "half_life", half_life))
     if n == 0 and (weight, epoch, latest) == (0.0, _NOBODY, _NOBODY):
         return half_life, np.array((weight, epoch, n, latest), _STATE)
     # The latest row is in the epoch, weighs from 1 to 2, and no row weighs more.

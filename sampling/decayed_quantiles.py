@@ -11,9 +11,10 @@ import numpy as np
 
 from ..sketches.numbers import as_numbers
 from ..sketches.one_by_one import OneByOne
+from ..sketches.parameters import real, seconds
 from ..sketches.protocol import Sketch, SketchError
 from ..sketches.times import as_times
-from .decay import HalfLife, as_seconds, moved
+from .decay import HalfLife, moved
 
 USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 """The quantiles that `answer` gives."""
@@ -51,11 +52,8 @@ class DecayedQuantiles(Sketch):
     family: ClassVar[str] = "DecayedQuantiles"
 
     def __init__(self, half_life: timedelta | float = 3600.0, relative_accuracy: float = 0.01) -> None:
-        if not isinstance(relative_accuracy, (int, float)) or not _FINEST <= relative_accuracy <= _COARSEST:
-            told = f"relative_accuracy must lie from {_FINEST} to {_COARSEST}, got {relative_accuracy!r}"
-            raise SketchError(f"{self.family}: {told}")
-        self._decay = HalfLife(as_seconds(half_life, self.family, "half_life"))
-        self._accuracy = float(relative_accuracy)
+        self._decay = HalfLife(seconds(self.family, "half_life", half_life))
+        self._accuracy = real(self.family, "relative_accuracy", relative_accuracy, _FINEST, _COARSEST)
         self._log_gamma = math.log1p(2 * self._accuracy / (1 - self._accuracy))
         # Keys rise with the values: positive buckets from `_shift` on up, negative ones from −`_shift` down.
         self._shift = math.ceil(745 / self._log_gamma) + 2

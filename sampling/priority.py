@@ -19,6 +19,7 @@ import secrets
 import numpy as np
 
 from ..sketches.jit import inlined, kernel
+from ..sketches.parameters import seeded
 
 _ODD = 0xD1342543DE82EF95
 _UNIT = 2.0**-64
@@ -95,4 +96,5 @@ def base_state(seed: int | None) -> int:
     >>> base_state(1) == base_state(1), base_state(None) == base_state(None)
     (True, False)
     """
-    return secrets.randbits(64) if seed is None else (int(seed) * _ODD + 1) % 2**64
+    given = seeded("a sample", seed)
+    return secrets.randbits(64) if given is None else (given * _ODD + 1) % 2**64

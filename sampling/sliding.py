@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from ..sketches.parameters import seconds
 from .bottom_k import BottomK, BottomKGroups, checked_k
-from .decay import as_moment, as_seconds, as_times
+from .decay import as_moment, as_times
 from .images import Format, Parts
 from .items import Rows
 from .shares import share_error
@@ -31,9 +32,9 @@ class SlidingWindowSampleGroups(BottomKGroups):
     def __init__(
         self, n: int = 0, k: int = 100, window: timedelta | float = 3600.0, seed: int | None = None
     ) -> None:
-        seconds = as_seconds(window, "SlidingWindowSample", "window")
-        self._format = Format("SlidingWindowSample", 4, seconds, timed=True, beyond_k=True)
-        self._pool = Skylines(n, checked_k(k, self._format.name), seed, round(seconds * 1e6))
+        span = seconds("SlidingWindowSample", "window", window)
+        self._format = Format("SlidingWindowSample", 4, span, timed=True, beyond_k=True)
+        self._pool = Skylines(n, checked_k(k, self._format.name), seed, round(span * 1e6))
 
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
         if set(inputs) != {"time"}:
@@ -97,7 +98,7 @@ class SlidingWindowSample(BottomK):
             return parts.items
         latest = int(parts.times.max())
         end = latest if now is None else as_moment(now, self.family)
-        span = self.window if window is None else as_seconds(window, self.family, "window")
+        span = self.window if window is None else seconds(self.family, "window", window)
         if span > self.window:
             raise ValueError(
                 f"{self.family}: rows are kept for {self.window} s, a span of {span} s is too long"

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..sketches.columns import as_array
+from ..sketches.parameters import whole
 from ..sketches.protocol import SketchError
 from ..sketches.times import cut
 from .bottom_k import BottomK, BottomKGroups, checked_k, plain
@@ -30,8 +31,7 @@ class StratifiedReservoirGroups(BottomKGroups):
     _pool: Strata
 
     def __init__(self, n: int = 0, k: int = 10, capacity: int = 100_000, seed: int | None = None) -> None:
-        if not isinstance(capacity, (int, np.integer)) or not 1 <= capacity <= MOST_K:
-            raise SketchError(f"StratifiedReservoir: capacity must be from 1 to 2^31 − 1, got {capacity!r}")
+        capacity = whole("StratifiedReservoir", "capacity", capacity, 1, MOST_K)
         self._format = Format("StratifiedReservoir", 5, float(capacity), beyond_k=True)
         self._pool = Strata(n, checked_k(k, self._format.name), seed, int(capacity))
 

@@ -16,6 +16,7 @@ from .bloom_bytes import Image, parse, write
 from .bloom_shape import LAYOUTS, Layout, Shape, shape
 from .columns import Values, as_values
 from .hash import hash_values
+from .parameters import whole
 from .protocol import Sketch, SketchError
 from .spark_murmur import hash_pairs
 
@@ -48,9 +49,9 @@ class Bloom(Sketch):
         self, capacity: int = 100_000, fpp: float = 0.01, layout: Layout = "blocked", seed: int = 0
     ) -> None:
         """Raises `SketchError` for parameters out of range."""
-        check(layout, seed)
         size = shape(capacity, fpp, layout)
-        self._set(Image(layout, np.zeros(size.words, np.uint32), size.k, seed, capacity, fpp))
+        check(layout, seed)
+        self._set(Image(layout, np.zeros(size.words, np.uint32), size.k, seed, int(capacity), float(fpp)))
 
     def _set(self, image: Image) -> None:
         self.layout = image.layout
@@ -104,7 +105,13 @@ class Bloom(Sketch):
         return there
 
     def __contains__(self, value: Any) -> bool:
-        return bool(self.contains(value).all())
+        """Whether one value probably was added; a null never was. Raises `TypeError` for a column."""
+        if value is None:
+            return False
+        found = self.contains(value)
+        if len(found) != 1:
+            raise TypeError(f"bloom: `in` asks for one value, got {len(found)}; use contains")
+        return bool(found[0])
 
     @property
     def rate(self) -> float:
@@ -173,10 +180,8 @@ class Bloom(Sketch):
 
 def check(layout: str, seed: int) -> None:
     """Raise `SketchError` for a seed that the layout can't have."""
-    if not -(1 << 31) <= seed < 1 << 31 or (layout == "spark_v1" and seed):
-        raise SketchError(
-            f"bloom: seed {seed} is beyond int32, or given for Spark's version 1, which has none"
-        )
+    if whole("bloom", "seed", seed, -(1 << 31), (1 << 31) - 1) and layout == "spark_v1":
+        raise SketchError(f"bloom: Spark's version 1 has no seed, got seed={seed}")
 
 
 def keys_of(found: Values, layout: str, seed: int) -> np.ndarray:

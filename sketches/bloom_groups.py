@@ -39,10 +39,10 @@ class BloomGroups(Groups):
         seed: int = 0,
     ) -> None:
         """Raises `SketchError` as `Bloom` does."""
-        check(layout, seed)
-        self._capacity, self._fpp = capacity, fpp
-        self._layout, self._seed = layout, seed
         self._shape = shape(capacity, fpp, layout)
+        check(layout, seed)
+        self._capacity, self._fpp = int(capacity), float(fpp)
+        self._layout, self._seed = layout, int(seed)
         self._how = LAYOUTS[layout], self._shape.k
         self._n = 0
         patience = max(self._shape.words // 16, 8)  # lines that take a quarter of the filter's bytes

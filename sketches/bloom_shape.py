@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from .bloom_kernels import BLOCKED, SPARK_V1, SPARK_V2, WORDS
+from .parameters import one_of, real, whole
 from .protocol import SketchError
 
 Layout = Literal["blocked", "spark_v1", "spark_v2"]
@@ -58,12 +59,9 @@ def shape(capacity: int, fpp: float, layout: str) -> Shape:
 
     Spark's layouts have the size that Spark's ``BloomFilter.create(capacity, fpp)`` has.
     """
-    if layout not in LAYOUTS:
-        raise SketchError(f"bloom: layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
-    if capacity < 1 or not 0 < fpp < 1:
-        raise SketchError(
-            f"bloom: needs a capacity from 1 and an fpp within (0, 1), got {capacity} and {fpp}"
-        )
+    one_of("bloom", "layout", layout, LAYOUTS)
+    capacity = whole("bloom", "capacity", capacity, 1)
+    fpp = real("bloom", "fpp", fpp, 0, 1, within=True)
     if layout == "blocked":
         words, k = WORDS * max(1, math.ceil(capacity / max(_per_block(fpp), 1e-9))), WORDS
     else:

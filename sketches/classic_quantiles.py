@@ -11,6 +11,7 @@ import numpy as np
 from .numbers import as_numbers
 from .one_by_one import OneByOne
 from .package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
+from .parameters import whole
 from .protocol import SketchError
 
 _FAMILY = 8
@@ -41,7 +42,7 @@ class ClassicQuantiles(PackageQuantiles):
     family: ClassVar[str] = "ClassicQuantiles"
 
     def __init__(self, k: int = 128) -> None:
-        if not 2 <= k <= 32_768 or k & (k - 1):
+        if whole("ClassicQuantiles", "k", k, 2, 32_768) & (k - 1):
             raise SketchError(f"ClassicQuantiles: k must be a power of 2 from 2 to 32768, got {k}")
         self._peer = datasketches.quantiles_doubles_sketch(k)
 

@@ -17,6 +17,7 @@ from . import count_min_kernels as kernels
 from .columns import Values, as_values
 from .count_min_bytes import MAX_CELLS, MAX_DEPTH, header, parse
 from .java_random import next_ints
+from .parameters import flag, real, whole
 from .protocol import Sketch, SketchError
 from .spark_murmur import hash_pairs
 from .weights import as_weights, total
@@ -56,7 +57,7 @@ class CountMin(Sketch):
         """Raises `SketchError` for an eps or a confidence outside (0, 1), or a seed beyond int32."""
         self._depth, self._width = shape(eps, confidence, seed)
         self._set(seed, 0, np.zeros((self._depth, self._width), np.int64))
-        self.conservative = conservative
+        self.conservative = flag("count-min", "conservative", conservative)
 
     def _set(self, seed: int, total: int, table: np.ndarray) -> None:
         self.seed = seed
@@ -213,10 +214,9 @@ class CountMin(Sketch):
 
 def shape(eps: float, confidence: float, seed: int) -> tuple[int, int]:
     """Depth and width as Spark takes them. Raises `SketchError` for parameters out of range."""
-    if not 0 < eps < 1 or not 0 < confidence < 1:
-        raise SketchError(f"count-min: eps and confidence lie between 0 and 1, got {eps} and {confidence}")
-    if not -(1 << 31) <= seed < 1 << 31:
-        raise SketchError(f"count-min: the seed must fit int32, got {seed}")
+    eps = real("count-min", "eps", eps, 0, 1, within=True)
+    confidence = real("count-min", "confidence", confidence, 0, 1, within=True)
+    whole("count-min", "seed", seed, -(1 << 31), (1 << 31) - 1)
     width = math.ceil(2 / eps)
     depth = math.ceil(-math.log1p(-confidence) / math.log(2))
     if depth > MAX_DEPTH or depth * width > MAX_CELLS:

@@ -11,6 +11,7 @@ from .columns import as_values
 from .cpc_images import image_fault
 from .distinct_counter import DistinctCounter
 from .one_by_one import OneByOne
+from .parameters import whole
 from .protocol import SketchError
 
 
@@ -39,9 +40,7 @@ class CPC(DistinctCounter):
     family: ClassVar[str] = "CPC"
 
     def __init__(self, lg_k: int = 11) -> None:
-        if not 4 <= lg_k <= 26:
-            raise SketchError(f"CPC: lg_k must be 4 to 26, got {lg_k}")
-        self._peer = datasketches.cpc_sketch(lg_k)
+        self._peer = datasketches.cpc_sketch(whole("CPC", "lg_k", lg_k, 4, 26))
 
     @property
     def lg_k(self) -> int:

@@ -12,6 +12,7 @@ from .ddsketch_store import Store, read_image
 from .group_numbers import as_groups
 from .image_columns import as_images, image_column
 from .numbers import as_numbers
+from .parameters import one_of
 from .protocol import Groups, Sketch, SketchError
 
 USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
@@ -233,6 +234,4 @@ class DDSketchGroups(Groups):
 
 
 def _known(kind: Kind) -> Kind:
-    if kind not in ("double", "long"):
-        raise SketchError(f'DDSketch: kind must be "double" or "long", got {kind!r}')
-    return kind
+    return one_of("DDSketch", "kind", kind, ("double", "long"))

@@ -14,6 +14,7 @@ from . import ddsketch_kernels as kernels
 from .ddsketch_proto import DDSketchMessage
 from .ddsketch_slots import Slots, slots_of, tally
 from .kll_update import order_by_group
+from .parameters import real
 from .protocol import SketchError
 
 FINEST, COARSEST = 1e-4, 0.5
@@ -26,11 +27,7 @@ class Store:
     """`n` DDSketches of one relative accuracy."""
 
     def __init__(self, n: int, relative_accuracy: float) -> None:
-        if not isinstance(relative_accuracy, (int, float)) or not FINEST <= relative_accuracy <= COARSEST:
-            raise SketchError(
-                f"DDSketch: relative_accuracy must lie from {FINEST} to {COARSEST}, got {relative_accuracy!r}"
-            )
-        self.relative_accuracy = float(relative_accuracy)
+        self.relative_accuracy = real("DDSketch", "relative_accuracy", relative_accuracy, FINEST, COARSEST)
         self.gamma = 1 + 2 * self.relative_accuracy / (1 - self.relative_accuracy)
         self.multiplier = math.log(2) / math.log(self.gamma)
         self.infinite = math.ceil(1027 * self.multiplier)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from .frequent_items_bytes import MAX_LG, MIN_LG
 from .frequent_items_groups import FrequentItemsGroups, Kind
+from .parameters import whole
 from .protocol import Sketch, SketchError
 
 __all__ = ["FrequentItems", "FrequentItemsGroups", "Item"]
@@ -142,12 +143,14 @@ class FrequentItems(Sketch):
 
         Those whose lower bound exceeds the next item's upper bound are certainly in order.
         """
+        k = whole("frequent items", "k", k, 0)
         items, counts = self._groups._dense(0)
-        kept = len(counts) if k >= len(counts) else int(np.searchsorted(-counts, -counts[k - 1], "right"))
+        last = len(counts) - 1 if k >= len(counts) else max(k, 1) - 1
+        kept = int(np.searchsorted(-counts, -counts[last], "right")) if len(counts) else 0
         ranked = sorted(
             zip(counts[:kept].tolist(), items[:kept].to_pylist()), key=lambda pair: (-pair[0], pair[1])
         )
-        return [Item(item, n + self.error, n, n + self.error) for n, item in ranked[: max(k, 0)]]
+        return [Item(item, n + self.error, n, n + self.error) for n, item in ranked[:k]]
 
     def frequent(
         self,

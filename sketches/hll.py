@@ -21,6 +21,7 @@ from .hll_reading import REASONS
 from .hll_store import DENSE, EMPTY, FROM_ZERO, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
 from .hll_union import fold_images, new_scratch, rebuild_stale
 from .image_columns import image_column
+from .parameters import whole
 from .protocol import Groups, SketchError
 
 _ROWS = 1 << 20  # group numbers of other types are made int64 so many at a time
@@ -42,9 +43,9 @@ class HLLGroups(Groups):
     """
 
     def __init__(self, n: int = 0, lg_k: int = 12) -> None:
-        self.lg_k = _checked_lg_k(lg_k)
+        self.lg_k = whole("HLL", "lg_k", lg_k, 4, 21)
         self._n = n
-        self._store: Store = new_store(n, lg_k)
+        self._store: Store = new_store(n, self.lg_k)
 
     def __len__(self) -> int:
         return self._n
@@ -323,9 +324,3 @@ class HLL(DistinctCounter):
 
     def __repr__(self) -> str:
         return f"HLL(lg_k={self.lg_k}): {self._in_words()}"
-
-
-def _checked_lg_k(lg_k: int) -> int:
-    if not 4 <= lg_k <= 21:
-        raise SketchError(f"HLL: lg_k must be 4 to 21, got {lg_k}")
-    return lg_k

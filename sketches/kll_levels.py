@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .protocol import SketchError
+from .parameters import whole
 
 MIN_ITEMS = 8
 """The smallest capacity of a level, called m in DataSketches; every known image has 8."""
@@ -53,19 +53,13 @@ def capacities(k: int) -> Capacities:
     >>> capacities(200).leaps[:10].tolist()
     [0, 0, 0, 1, 2, 2, 3, 3, 4, 4]
     """
-    check_k(k)
+    k = whole("KLL", "k", k, MIN_K, MAX_K)
     below = np.array([max(MIN_ITEMS, _share(k, depth)) for depth in range(MAX_DEPTH + 2)], np.int64)
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
     leaps = np.array([_leap(k, depth) for depth in range(MAX_DEPTH + 2)], np.int64)
     for table in (below, total, leaps):
         table.flags.writeable = False
     return Capacities(below, total, 1 + math.ceil(math.log2(1.25 * k)), leaps)
-
-
-def check_k(k: int) -> None:
-    """Raise `SketchError` unless k is a whole number from 8 to 65535."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not MIN_K <= k <= MAX_K:
-        raise SketchError(f"KLL: k must be a whole number from {MIN_K} to {MAX_K}, got {k!r}")
 
 
 def normalized_rank_error(k: int, pmf: bool = False) -> float:

@@ -12,7 +12,8 @@ from . import kll_bytes, kll_merge, kll_update
 from . import kll_kernels as kernels
 from .group_numbers import frozen
 from .kll_blocks import THINNED
-from .kll_levels import MAX_DEPTH, capacities
+from .kll_levels import MAX_DEPTH, MAX_K, MIN_K, capacities
+from .parameters import one_of, seeded, whole
 from .protocol import SketchError
 
 Kind = Literal["double", "float", "long"]
@@ -28,11 +29,11 @@ class Store:
     """`n` KLL sketches of one k and one kind of item; grows arrays and pool as the kernels ask for it."""
 
     def __init__(self, n: int, k: int, kind: Kind, seed: int | None) -> None:
-        if kind not in DTYPES:
-            raise SketchError(f"KLL: kind must be one of {', '.join(DTYPES)}, got {kind!r}")
-        self.k, self.kind, self.dtype = k, kind, np.dtype(DTYPES[kind])
-        self.tables = capacities(k)
-        self._seed = secrets.randbits(48) if seed is None else int(seed)
+        one_of("KLL", "kind", kind, DTYPES)
+        self.k, self.kind, self.dtype = whole("KLL", "k", k, MIN_K, MAX_K), kind, np.dtype(DTYPES[kind])
+        self.tables = capacities(self.k)
+        given = seeded("KLL", seed)
+        self._seed = secrets.randbits(48) if given is None else given
         self._state = self._empty(0, 2)
         self.n = 0
         self.resize(n)

@@ -13,6 +13,7 @@ from .distinct_counter import DistinctCounter
 from .group_numbers import as_groups
 from .hll_coupons import CHUNK, coupon_chunks, read_only
 from .hll_estimate import composite_table, relative_errors
+from .parameters import seconds, whole
 from .protocol import Groups, SketchError
 from .sliding_hll_images import read_image, write_image
 from .sliding_hll_store import (
@@ -44,11 +45,9 @@ class SlidingHLLGroups(Groups):
     """
 
     def __init__(self, n: int = 0, lg_k: int = 12, window: Span = 3600.0) -> None:
-        if not 4 <= lg_k <= 21:
-            raise SketchError(f"SlidingHLL: lg_k must be 4 to 21, got {lg_k}")
-        self.lg_k = lg_k
+        self.lg_k = whole("SlidingHLL", "lg_k", lg_k, 4, 21)
         self._n = n
-        self._store: Store = new_store(n, lg_k, _microseconds(window))
+        self._store: Store = new_store(n, self.lg_k, _microseconds(window))
 
     def __len__(self) -> int:
         return self._n
@@ -252,7 +251,4 @@ class SlidingHLL(DistinctCounter):
 
 
 def _microseconds(span: Span) -> int:
-    seconds = span.total_seconds() if isinstance(span, timedelta) else span
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 1e-6 <= seconds <= 1e12:
-        raise SketchError(f"SlidingHLL: a window is a timedelta or seconds from 1e-6 to 1e12, not {span!r}")
-    return round(seconds * 1e6)
+    return round(seconds("SlidingHLL", "window", span) * 1e6)

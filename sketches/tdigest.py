@@ -12,6 +12,7 @@ from .group_numbers import as_groups
 from .numbers import as_numbers
 from .one_by_one import OneByOne
 from .package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
+from .parameters import whole
 from .protocol import SketchError
 
 _FAMILY = 20
@@ -37,9 +38,7 @@ class TDigest(PackageQuantiles):
     _inclusive = ()
 
     def __init__(self, k: int = 200) -> None:
-        if not 10 <= k <= 65_535:
-            raise SketchError(f"TDigest: k must lie from 10 to 65535, got {k}")
-        self._peer = datasketches.tdigest_double(k)
+        self._peer = datasketches.tdigest_double(whole("TDigest", "k", k, 10, 65_535))
 
     @property
     def n(self) -> int:

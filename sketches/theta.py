@@ -12,6 +12,7 @@ from .distinct_counter import DistinctCounter
 from .group_numbers import as_groups
 from .hll_coupons import CHUNK, read_only
 from .image_columns import image_column
+from .parameters import whole
 from .protocol import Groups, SketchError
 from .theta_bounds import answers, equivalents, ratio_bounds, tails
 from .theta_images import REASONS, check_image, fold_images, sizes, write_images
@@ -42,10 +43,8 @@ class ThetaGroups(Groups):
     """
 
     def __init__(self, n: int = 0, lg_k: int = _USUAL_LG_K) -> None:
-        if not 4 <= lg_k <= 26:
-            raise SketchError(f"Theta: lg_k must be 4 to 26, got {lg_k}")
         self._n = n
-        self._store: Store = new_store(n, lg_k)
+        self._store: Store = new_store(n, whole("Theta", "lg_k", lg_k, 4, 26))
 
     def __len__(self) -> int:
         return self._n

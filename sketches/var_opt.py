@@ -13,6 +13,7 @@ import pyarrow as pa
 from .columns import as_values
 from .numbers import as_numbers
 from .one_by_one import OneByOne
+from .parameters import one_of, whole
 from .protocol import Sketch, SketchError
 from .var_opt_images import FORMATS, MOST_K, MOST_ROWS, image_fault
 from .weights import as_doubles
@@ -54,12 +55,8 @@ class VarOpt(Sketch):
     family: ClassVar[str] = "VarOpt"
 
     def __init__(self, k: int = 100, kind: str = "string") -> None:
-        if kind not in _TYPES:
-            raise SketchError(f"VarOpt: kind must be one of {', '.join(_TYPES)}, got {kind!r}")
-        if not 1 <= k <= MOST_K:
-            raise SketchError(f"VarOpt: k must lie from 1 to {MOST_K}, got {k}")
-        self.kind = kind
-        self._peer = datasketches.var_opt_sketch(k)
+        self.kind = one_of("VarOpt", "kind", kind, _TYPES)
+        self._peer = datasketches.var_opt_sketch(whole("VarOpt", "k", k, 1, MOST_K))
         self._stored = False  # whether it comes from bytes, and may not be added to as it is
 
     @property

@@ -109,7 +109,7 @@ def test_hash_samples_merge_in_any_order() -> None:
 @pytest.mark.parametrize("p", [0.0, -0.1, 1.1, float("nan"), "x"])
 def test_a_share_out_of_range_is_refused(p: float) -> None:
     for family in (BernoulliSample, HashSample):
-        with pytest.raises(SketchError, match="p must be a probability"):
+        with pytest.raises(SketchError, match="p must be"):
             family(p)
     with pytest.raises(SketchError, match="parameters differ"):
         BernoulliSample(0.5).merge(BernoulliSample(0.25))

@@ -207,3 +207,11 @@ def test_equal_to_sparks_own_to_the_byte(java_oracle: Oracle) -> None:
     more = Bloom(1000, 0.03, "spark_v1").update(drawn("long", 50, 700))
     merged = java_oracle("BloomOracle", [f"merge {images[0]} {b64(more.to_bytes())}"])[0]
     assert (ours[0] | more).to_bytes() == base64.b64decode(merged)
+
+
+def test_in_asks_for_one_value() -> None:
+    seen = Bloom(1000).update(["a", "b"])
+    assert None not in seen and None not in Bloom() and "a" in seen and float("nan") not in seen
+    for column in ([], ["a", "b"], np.arange(2)):
+        with pytest.raises(TypeError, match="one value"):
+            assert column in seen

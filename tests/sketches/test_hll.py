@@ -272,7 +272,7 @@ def test_answers_are_plain_values() -> None:
 
 @pytest.mark.parametrize("lg_k", [3, 22, -1])
 def test_an_impossible_size_is_refused(lg_k: int) -> None:
-    with pytest.raises(SketchError, match="lg_k must be 4 to 21"):
+    with pytest.raises(SketchError, match="lg_k must be a whole number from 4 to 21"):
         HLL(lg_k)
 
 

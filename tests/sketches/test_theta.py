@@ -256,7 +256,7 @@ def test_answers_are_plain_values() -> None:
 
 def test_what_has_no_answer_is_refused() -> None:
     for lg_k in (3, 27):
-        with pytest.raises(SketchError, match="lg_k must be 4 to 26"):
+        with pytest.raises(SketchError, match="lg_k must be a whole number from 4 to 26"):
             Theta(lg_k)
     with pytest.raises(ValueError, match="standard deviations"):
         Theta().bounds(0)

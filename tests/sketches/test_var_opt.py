@@ -54,7 +54,7 @@ def test_strings_are_counted_in_bytes() -> None:
 
 def test_wrong_use_is_named() -> None:
     for k in (0, 1 << 21):
-        with pytest.raises(SketchError, match="k must lie"):
+        with pytest.raises(SketchError, match="k must be"):
             VarOpt(k)
     with pytest.raises(SketchError, match="kind"):
         VarOpt(5, "binary")
