@@ -15,7 +15,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from ..sketches.protocol import Groups, SketchError
-from ..sketches.registry import Family, family
+from ..sketches.registry import MOMENT, Family, family
 
 METADATA = b"streamgauge"
 """The key of the definitions in Arrow metadata."""
@@ -111,11 +111,12 @@ def arrow_type(text: str) -> pa.DataType:
 def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
     """The aggregate called `name`, its options being parameters of the sketch or of the answer.
 
-    A family's further inputs are options too, and name columns (`weight="amount"`); event times need no name.
+    A family's further inputs are options too, and name columns (`weight="amount"`); a row's event time and
+    place need no name.
     Raises `KeyError` for a name and `TypeError` for an option the registry doesn't have, or a missing input.
     """
     line = family(name)
-    named = [given for given in line.inputs if given != "time"]
+    named = [given for given in line.inputs if given not in MOMENT]
     unknown = set(options) - set(line.params) - set(line.answer) - set(named)
     if unknown:
         known = ", ".join([*line.params, *line.answer, *named]) or "none"
@@ -257,12 +258,20 @@ def max(column: str) -> Aggregate:
 
 
 def first(column: str) -> Aggregate:
-    """The value with the earliest event time. Exact."""
+    """The value with the earliest event time. Exact.
+
+    Of several of that time the one that Kafka had first: in the lowest partition the lowest offset. The rows
+    of a DataFrame or of an Arrow table have no such order, so there it is the smallest value of that time.
+    """
     return aggregate("first", column)
 
 
 def last(column: str) -> Aggregate:
-    """The value with the latest event time. Exact."""
+    """The value with the latest event time. Exact.
+
+    Of several of that time the one that Kafka had last: in the highest partition the highest offset. The rows
+    of a DataFrame have no such order, so there it is the largest value of that time.
+    """
     return aggregate("last", column)
 
 

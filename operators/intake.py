@@ -137,7 +137,8 @@ class Intake:
 
         if low < high:
             stamps = messages.timestamp[numbers]
-            progress.add(decoded.frame[int(low) : int(high)], stamps, following, refuse)
+            frame, offsets = decoded.frame[int(low) : int(high)], messages.offset[numbers]
+            progress.add(frame, stamps, offsets, following, refuse)
         progress.skip(following, int(last - first))
         progress.busy()
 

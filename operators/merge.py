@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..sketches.protocol import Groups, SketchError
 from .durations import Duration, microseconds
 from .grouping import GroupIndex
-from .table import aggregates_of, assemble, keys_of, table_schema
+from .table import aggregates_of, assemble, in_current_form, keys_of, table_schema
 from .table_windows import TableWindows, edges, windows_in, within
 
 
@@ -119,6 +119,7 @@ def _fitting(tables: list[pa.Table], keys: Sequence[str], size_us: int) -> pa.Ta
 
 def _alike(tables: list[pa.Table]) -> list[pa.Table]:
     """The tables, of one schema. Raises `SketchError` where their definitions differ."""
+    tables = [in_current_form(table) for table in tables]
     first = tables[0].schema
     keys, aggregates = keys_of(first), aggregates_of(first)
     columns = []

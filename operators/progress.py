@@ -13,7 +13,7 @@ from .accounting import Account
 from .delta import Delta
 from .lateness import PartitionTime
 from .row_steps import Refuse
-from .sketching import Sketcher
+from .sketching import Place, Sketcher
 from .stream import Stream
 from .windows import EARLIEST
 
@@ -49,10 +49,16 @@ class Progress:
         self._told: tuple[int, int, bool] | None = None
 
     def add(
-        self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, next_offset: int, refuse: Refuse
+        self,
+        frame: pl.DataFrame,
+        timestamps_ms: np.ndarray | None,
+        offsets: np.ndarray,
+        next_offset: int,
+        refuse: Refuse,
     ) -> None:
-        """Sketch decoded rows; `next_offset` follows the last message they came from."""
-        self.account += self._sketcher.add(frame, self.time, timestamps_ms, refuse)
+        """Sketch decoded rows of these offsets; `next_offset` follows the last message they came from."""
+        place = Place(self.partition, offsets)
+        self.account += self._sketcher.add(frame, self.time, timestamps_ms, refuse, place)
         self.next = max(self.next, next_offset)
         self.busy()
 

@@ -7,7 +7,9 @@ The same on every engine: the Kafka consumer and Spark's source both hand their 
 from __future__ import annotations
 
 import time as wall
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,6 +26,18 @@ from .table import assemble, schema_of
 _OLDEST = pl.CompatLevel.oldest()
 _GOLDEN = 0x9E3779B97F4A7C15
 _BROKEN = "the event time is out of range or ahead of the message's own time"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a frame's rows come from: their partition, and the offset of each (int64)."""
+
+    partition: int
+    offsets: np.ndarray
+
+    def of(self, rows: np.ndarray) -> dict[str, Any]:
+        """The inputs of aggregates that hang on the rows' order."""
+        return {"partition": self.partition, "offset": self.offsets[rows]}
 
 
 class Sketcher:
@@ -59,9 +73,11 @@ class Sketcher:
         time: PartitionTime,
         timestamps_ms: np.ndarray | None = None,
         refuse: Refuse | None = None,
+        place: Place | None = None,
     ) -> Account:
         """Sketch one partition's next rows, in their order.
 
+        `place` says where they come from, which tells rows of one event time apart.
         `time` is the partition's and moves on; `timestamps_ms` are the messages' own timestamps, by which
         broken clocks are told. Rows that can't be counted are dead letters: `refuse` is told which and why.
         Filtered rows are that and nothing else: they need no event time and move none.
@@ -87,7 +103,7 @@ class Sketcher:
             left, times = left.keep(~late), times[~late]
         counted = 0
         if len(times):
-            self._sketch(left.frame, times)
+            self._sketch(left.frame, times, {} if place is None else place.of(left.numbers))
             counted = self._count_messages(left.numbers, times)
         dead = frame.height - counted - filtered - too_late
         return Account(frame.height, counted, filtered, too_late, dead)
@@ -118,7 +134,7 @@ class Sketcher:
             for at, (name, asked) in enumerate(self.stream.aggregates.items())
         }
 
-    def _sketch(self, found: pl.DataFrame, times: np.ndarray) -> None:
+    def _sketch(self, found: pl.DataFrame, times: np.ndarray, place: Mapping[str, Any]) -> None:
         columns = {name: _arrow(found[name]) for name in found.columns}
         numbers = self._number(columns, times)
         for name, asked in self.stream.aggregates.items():
@@ -130,6 +146,8 @@ class Sketcher:
                 column, given = usable(column, given)
             if "time" in asked.family.inputs:
                 given["time"] = times
+            if "offset" in asked.family.inputs:
+                given.update(place)
             groups.update(numbers, column, **given)
 
     def _count_messages(self, numbers: np.ndarray, times: np.ndarray) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -139,6 +140,23 @@ def read_parquet(path: str | Path) -> pa.Table:
     return table
 
 
+def in_current_form(table: pa.Table) -> pa.Table:
+    """The table with structs of exact aggregates as this version writes them, whichever wrote these."""
+    for name, asked in aggregates_of(table.schema).items():
+        field = table.schema.field(name)
+        groups = asked.groups(table.num_rows)
+        kind = groups.to_arrow().type
+        if pa.types.is_struct(kind) and _names(kind) != _names(field.type):
+            groups.merge(np.arange(table.num_rows), table.column(name))
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, field.with_type(kind), groups.to_arrow().cast(kind))
+    return table
+
+
+def _names(kind: pa.DataType) -> list[str]:
+    return [field.name for field in kind] if pa.types.is_struct(kind) else []
+
+
 def _as_spark_wrote(table: pa.Table) -> pa.Table:
     definitions, widened, windows = told_of(table.schema.metadata)
     if not definitions:
@@ -150,8 +168,14 @@ def _as_spark_wrote(table: pa.Table) -> pa.Table:
     }
     aggregates = {name: Aggregate.from_json(told) for name, told in definitions.items()}
     schema = table_schema(keys, aggregates, windows)
-    loose = [pa.field(field.name, field.type) for field in schema]
-    return table.select(schema.names).cast(pa.schema(loose)).cast(schema)
+    return with_schema(table, schema)
+
+
+def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table as Spark holds it, of wider keys and nullable columns, as one of this schema."""
+    noted = [field.with_metadata(schema.field(field.name).metadata) for field in table.schema]
+    table = in_current_form(table.cast(pa.schema(noted)).select(schema.names))
+    return table.cast(pa.schema([pa.field(field.name, field.type) for field in schema])).cast(schema)
 
 
 def to_ipc(table: pa.Table, compression: str | None = "zstd") -> bytes:

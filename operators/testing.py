@@ -75,7 +75,8 @@ class StreamTester:
 
         before = self.account
         stamps = np.full(frame.height, int(self._now * 1000), np.int64)
-        progress.add(frame, stamps, start + frame.height, refuse)
+        end = start + frame.height
+        progress.add(frame, stamps, np.arange(start, end), end, refuse)
         self._send(progress)
         return self.account - before
 

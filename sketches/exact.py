@@ -10,7 +10,7 @@ Arrow types that SQL can merge on its own:
 | `MeanGroups` | struct(n int64, sum double) | `sum` of both |
 | `VarianceGroups` | struct(n int64, mean double, m2 double) | Chan's formula |
 | `MinGroups`, `MaxGroups` | the column's type | `min`, `max` |
-| `FirstGroups`, `LastGroups` | struct(time timestamp, value) | `min`, `max` of the struct |
+| `FirstGroups`, `LastGroups` | struct(time timestamp, partition int32, offset int64, value) | `min`, `max` |
 
 Nulls are skipped; of a list column every element counts. A group that saw nothing is null (a count is 0).
 """

@@ -106,14 +106,29 @@ def least(groups, keys, best, seen):  # type: ignore[no-untyped-def]
             seen[g] = 1
 
 
+@inlined
+def _in_time(a, i, b, j):  # type: ignore[no-untyped-def]
+    """The order of line i of `a` and line j of `b`, by their columns in turn: −1, 0 or 1."""
+    result = 0
+    for c in range(a.shape[1]):
+        if a[i, c] != b[j, c]:
+            result = -1 if a[i, c] < b[j, c] else 1
+            break
+    return result
+
+
 @kernel
-def earliest(groups, times, keys, best_time, best, seen):  # type: ignore[no-untyped-def]
-    """Keep each group's smallest (time, key)."""
+def earliest(groups, moments, keys, best_moment, best, seen, prefer):  # type: ignore[no-untyped-def]
+    """Keep the key of each group's smallest moment.
+
+    Of one moment's keys the smallest (`prefer` 0), the first row's (1) or the last row's (−1).
+    """
     for i in range(len(groups)):
         g = groups[i]
-        t = times[i]
-        if seen[g] == 0 or t < best_time[g] or (t == best_time[g] and keys[i] < best[g]):
-            best_time[g] = t
+        order = np.int64(-1) if seen[g] == 0 else np.int64(_in_time(moments, i, best_moment, g))
+        if order < 0 or (order == 0 and (prefer < 0 or (prefer == 0 and keys[i] < best[g]))):
+            for c in range(moments.shape[1]):
+                best_moment[g, c] = moments[i, c]
             best[g] = keys[i]
             seen[g] = 1
 
@@ -135,12 +150,12 @@ def _compare(a, a_start, a_end, b, b_start, b_end):  # type: ignore[no-untyped-d
 
 
 @kernel
-def choose_rows(groups, times, offsets, data, sign, row, touched):  # type: ignore[no-untyped-def]
-    """The row of each group that comes first by (time, sign · bytes) in this batch.
+def choose_rows(groups, moments, offsets, data, sign, in_order, row, touched):  # type: ignore[no-untyped-def]
+    """The row of each group that comes first by (moment, sign · bytes) in this batch.
 
-    `row` (−1 everywhere on entry) holds it by group, `touched` lists the groups met; returns how many.
+    Of one moment's rows that are `in_order` the first counts, or with a negative sign the last. `row` (−1
+    everywhere on entry) holds it by group, `touched` lists the groups met; returns how many.
     """
-    timed = len(times) > 0
     met = 0
     for i in range(len(groups)):
         g = groups[i]
@@ -150,10 +165,10 @@ def choose_rows(groups, times, offsets, data, sign, row, touched):  # type: igno
             touched[met] = g
             met += 1
             continue
-        order = 0
-        if timed and times[i] != times[j]:
-            order = -1 if times[i] < times[j] else 1
-        else:
+        order = np.int64(_in_time(moments, i, moments, j))
+        if order == 0 and in_order:
+            order = sign
+        elif order == 0:
             order = sign * _compare(
                 data,
                 np.int64(offsets[i]),
@@ -168,17 +183,15 @@ def choose_rows(groups, times, offsets, data, sign, row, touched):  # type: igno
 
 
 @kernel
-def drop_losers(touched, times, offsets, data, sign, row, best_time, start, length, arena):  # type: ignore[no-untyped-def]
+def drop_losers(touched, moments, offsets, data, sign, row, best_moment, start, length, arena):  # type: ignore[no-untyped-def]
     """Clear `row` of the groups whose state comes first already; returns the bytes the others need."""
-    timed = len(times) > 0
     needed = np.int64(0)
     for t in range(len(touched)):
         g = touched[t]
         i = row[g]
         if length[g] >= 0:
-            if timed and times[i] != best_time[g]:
-                order = -1 if times[i] < best_time[g] else 1
-            else:
+            order = np.int64(_in_time(moments, i, best_moment, g))
+            if order == 0:
                 order = sign * _compare(
                     data,
                     np.int64(offsets[i]),
@@ -195,9 +208,8 @@ def drop_losers(touched, times, offsets, data, sign, row, best_time, start, leng
 
 
 @kernel
-def keep_rows(touched, times, offsets, data, row, best_time, start, length, arena, used):  # type: ignore[no-untyped-def]
+def keep_rows(touched, moments, offsets, data, row, best_moment, start, length, arena, used):  # type: ignore[no-untyped-def]
     """Copy the winners' bytes behind the arena's `used` ones and reset `row`; returns the new `used`."""
-    timed = len(times) > 0
     for t in range(len(touched)):
         g = touched[t]
         i = row[g]
@@ -211,8 +223,8 @@ def keep_rows(touched, times, offsets, data, row, best_time, start, length, aren
         start[g] = used
         length[g] = size
         used += size
-        if timed:
-            best_time[g] = times[i]
+        for c in range(moments.shape[1]):
+            best_moment[g, c] = moments[i, c]
     return used
 
 

@@ -1,6 +1,7 @@
 """Smallest, largest, earliest and latest value a group, of numbers, dates, booleans, strings or binary.
 
-All four keep the value that comes first in a total order, so that merging is associative and commutative:
+All four keep the value that comes first in a total order, so that merging is associative and commutative,
+the earliest and latest that of the order of `moments`. Values are kept so that they compare as bits do:
 numbers are mapped to int64 keys in that order (complemented for the largest and the latest), strings compare
 by their bytes. NaN is the largest float and −0.0 lies below 0.0, nearly as in Spark (which takes the zeros as
 one).
@@ -15,20 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import exact_kernels as kernels
-from .columns import Values, as_array, as_values, stored_values
+from .columns import Kind, Values, as_array, as_values, stored_values
 from .group_numbers import as_groups, grown
+from .moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
 from .protocol import Groups, SketchError
-from .times import as_times
 
-TIME = pa.timestamp("us", "UTC")
-"""The type of event times."""
-
-_TIMELESS = np.empty(0, np.int64)
+_NO_NUMBERS = np.empty(0, np.int64)
 _SIGN = np.int64(-(2**63))
 
 
 class _Extreme(Groups):
-    """The first value of each group in the order of (time, value), both reversed where `_sign` is −1."""
+    """The first value of each group in the order of (moment, value), both reversed where `_sign` is −1."""
 
     _name: ClassVar[str]
     _sign: ClassVar[int]
@@ -37,7 +35,7 @@ class _Extreme(Groups):
     def __init__(self, n: int = 0, type: Any = None) -> None:
         self._type = None if type is None else _stored_type(_as_type(type))
         self._n = 0
-        self._time = np.zeros(0, np.int64)
+        self._moment = np.zeros((0, len(FIELDS) if self._timed else 0), np.int64)
         self._key = np.zeros(0, np.int64)  # for strings: where in the arena
         self._size = np.full(0, -1, np.int64)  # bytes of a string, 0 for a number, −1 for none yet
         self._seen = np.zeros(0, np.uint8)
@@ -52,7 +50,7 @@ class _Extreme(Groups):
     def resize(self, n: int) -> None:
         if n > len(self._key):
             room = max(n, 2 * self._n)
-            self._time = grown(self._time, room)
+            self._moment = grown(self._moment, room)
             self._key = grown(self._key, room)
             self._size = grown(self._size, room, -1)
             self._seen = grown(self._seen, room)
@@ -68,18 +66,21 @@ class _Extreme(Groups):
             values = as_array(values)
         found = values if isinstance(values, Values) else stored_values(values)
         numbers = as_groups(groups, found.length, self._n)
-        times = _TIMELESS
+        when = TIMELESS
         if self._timed:
             if inputs.get("time") is None:
                 raise TypeError(f"{self._name}: needs the rows' event time, update(groups, values, time=…)")
-            times = as_times(inputs["time"], len(numbers), self._name, int(_NO_TIME))
+            when = moments(len(numbers), self._name, **inputs)
+        in_order = inputs.get("offset") is not None
+        self._take(numbers, when, found, _leaf(values), in_order)
+
+    def _take(
+        self, groups: np.ndarray, when: np.ndarray, found: Values, leaf: pa.DataType, in_order: bool
+    ) -> None:
+        """Take values in; of one moment the first or last row's if rows are `in_order`, else by value."""
         if not len(found):
             return
-        self._take(
-            found.per_value(numbers), found.per_value(times) if self._timed else times, found, _leaf(values)
-        )
-
-    def _take(self, groups: np.ndarray, times: np.ndarray, found: Values, leaf: pa.DataType) -> None:
+        groups = found.per_value(groups)
         leaf = _stored_type(leaf)
         if self._type is None:
             self._type = leaf
@@ -88,36 +89,36 @@ class _Extreme(Groups):
                 f"{self._name}: this column was {self._type} and is {leaf} now; cast it to one type"
             )
         if self._timed:
-            known = times != _NO_TIME
+            when = found.per_value(when)
+            known = when[:, 0] != NO_TIME
             if not known.all():
                 kept = np.flatnonzero(known)
-                groups, times = groups[kept], times[kept]
+                groups, when = groups[kept], when[kept]
                 found = as_values(found.to_arrow().take(pa.array(kept)))
             if self._sign < 0:
-                times = ~times
+                when = ~when
         if found.kind in ("string", "binary"):
-            self._take_strings(groups, times, found)
+            self._take_strings(groups, when, found, in_order)
             return
         keys = _keys(found, leaf)
         if self._sign < 0:
             keys = ~keys
         if self._timed:
-            kernels.earliest(groups, times, keys, self._time, self._key, self._seen)
+            prefer = self._sign * int(in_order)
+            kernels.earliest(groups, when, keys, self._moment, self._key, self._seen, prefer)
         else:
             kernels.least(groups, keys, self._key, self._seen)
 
-    def _take_strings(self, groups: np.ndarray, times: np.ndarray, found: Values) -> None:
+    def _take_strings(self, groups: np.ndarray, when: np.ndarray, found: Values, in_order: bool) -> None:
         touched = np.empty(min(len(groups), self._n), np.int64)
-        state = self._row, self._time, self._key, self._size
-        met = kernels.choose_rows(groups, times, found.offsets, found.data, self._sign, self._row, touched)
-        touched = touched[:met]
-        needed = kernels.drop_losers(
-            touched, times, found.offsets, found.data, self._sign, *state, self._arena
-        )
+        state = self._row, self._moment, self._key, self._size
+        rows = when, found.offsets, found.data, self._sign
+        touched = touched[: kernels.choose_rows(groups, *rows, in_order, self._row, touched)]
+        needed = kernels.drop_losers(touched, *rows, *state, self._arena)
         if self._used + needed > len(self._arena):
             self._compact(needed)
         self._used = kernels.keep_rows(
-            touched, times, found.offsets, found.data, *state, self._arena, self._used
+            touched, when, found.offsets, found.data, *state, self._arena, self._used
         )
 
     def _compact(self, needed: int) -> None:
@@ -145,25 +146,22 @@ class _Extreme(Groups):
             offsets, data = self._strings()
             if len(data) >= 1 << 31:
                 raise OverflowError(f"{self._name}: {len(data)} bytes of strings don't fit one Arrow column")
-            whole = Values(
-                "string" if kind == pa.string() else "binary", _TIMELESS, offsets.astype(np.int32), data, None
-            )
-            array = whole.to_arrow()
+            text: Kind = "string" if kind == pa.string() else "binary"
+            array = Values(text, _NO_NUMBERS, offsets.astype(np.int32), data, None).to_arrow()
             return pc.if_else(pa.array(absent), pa.scalar(None, kind), array) if absent.any() else array
         keys = self._key[: self._n]
         return _from_keys(~keys if self._sign < 0 else keys, kind, self._seen[: self._n] == 0)
 
     def to_arrow(self) -> pa.Array:
-        """Values in the column's type; for first and last structs of time and value."""
+        """Values in the column's type; for first and last structs of time, partition, offset and value."""
         values = self.answers()
         if not self._timed:
             return values
-        times = self._time[: self._n]
-        stamps = pa.array(~times if self._sign < 0 else times.copy()).view(TIME)
-        return pa.StructArray.from_arrays([stamps, values], names=["time", "value"], mask=values.is_null())
+        when = self._moment[: self._n]
+        return as_struct(~when if self._sign < 0 else when, values)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold in values, for first and last structs of time and value, as `to_arrow` wrote them."""
+        """Fold in values, for first and last structs as `to_arrow` wrote them, now or in earlier versions."""
         column = as_array(column)
         if not self._timed:
             self.update(groups, column)
@@ -171,14 +169,12 @@ class _Extreme(Groups):
         numbers = as_groups(groups, len(column), self._n)
         if pa.types.is_null(column.type):
             return
-        if not pa.types.is_struct(column.type) or [f.name for f in column.type] != ["time", "value"]:
-            raise SketchError(
-                f"{self._name}: expected a struct of time and value to merge, got {column.type}"
-            )
+        if not pa.types.is_struct(column.type):
+            raise SketchError(f"{self._name}: expected a column of structs to merge, got {column.type}")
         kept = column.is_valid()
-        column = column.filter(kept)
+        when, values = of_struct(column.filter(kept), self._name)
         rows = numbers[kept.to_numpy(zero_copy_only=False)]
-        self.update(rows, pc.struct_field(column, "value"), time=pc.struct_field(column, "time"))
+        self._take(rows, when, stored_values(values), _leaf(values), in_order=False)
 
     def __getitem__(self, group: int) -> Any:
         return self.answers()[range(self._n)[group]].as_py()
@@ -213,12 +209,14 @@ class MaxGroups(_Extreme):
 
 
 class FirstGroups(_Extreme):
-    """Value with the earliest event time a group. Exact; of several at that time the smallest.
+    """Value with the earliest event time a group. Exact.
 
-    Times are timestamps, or int64 microseconds since 1970; rows without a time are skipped.
+    Times are timestamps, or int64 microseconds since 1970; rows without a time are skipped. Of several rows
+    of that time the one of the lowest ``partition=`` and ``offset=``, and the first row of those; without
+    offsets, where rows have no order, the smallest value.
 
     >>> opening = FirstGroups(1)
-    >>> opening.update([0, 0], [7.5, 7.0], time=[20, 10])
+    >>> opening.update([0, 0, 0], [7.5, 7.0, 6.5], time=[20, 10, 10], offset=[3, 4, 5])
     >>> opening[0]
     7.0
     """
@@ -229,20 +227,20 @@ class FirstGroups(_Extreme):
 
 
 class LastGroups(_Extreme):
-    """Value with the latest event time a group. Exact; of several at that time the largest.
+    """Value with the latest event time a group. Exact.
+
+    Of several rows of that time the one of the highest partition and offset, and the last row of those;
+    without offsets the largest value; see `FirstGroups`.
 
     >>> closing = LastGroups(1)
-    >>> closing.update([0, 0], ["b", "a"], time=[20, 20])
+    >>> closing.update([0, 0], ["b", "a"], time=[20, 20], offset=[3, 4])
     >>> closing[0]
-    'b'
+    'a'
     """
 
     _name = "last"
     _sign = -1
     _timed = True
-
-
-_NO_TIME = np.int64(-(2**63))
 
 
 def _as_type(type: Any) -> pa.DataType:

@@ -15,6 +15,9 @@ import pyarrow as pa
 
 from .protocol import Groups, Sketch
 
+MOMENT = ("time", "partition", "offset")
+"""The inputs that every row has by itself, so that nobody names a column for them."""
+
 
 def _untyped(leaf: pa.DataType) -> dict[str, Any]:
     """For families that take values of any type."""
@@ -332,8 +335,8 @@ FAMILIES: dict[str, Family] = {
         Family("mean", "", "exact:MeanGroups", of_column=_added, spark_merge="struct_sum"),
         Family("min", "", "exact:MinGroups", of_column=_stored, spark_merge="min"),
         Family("max", "", "exact:MaxGroups", of_column=_stored, spark_merge="max"),
-        Family("first", "", "exact:FirstGroups", inputs=("time",), of_column=_stored, spark_merge="min"),
-        Family("last", "", "exact:LastGroups", inputs=("time",), of_column=_stored, spark_merge="max"),
+        Family("first", "", "exact:FirstGroups", inputs=MOMENT, of_column=_stored, spark_merge="min"),
+        Family("last", "", "exact:LastGroups", inputs=MOMENT, of_column=_stored, spark_merge="max"),
         Family("variance", "", "exact:VarianceGroups", of_column=_added, spark_merge="chan"),
     )
 }

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField
 
 from ..operators.aggregates import METADATA, Aggregate, arrow_type
 from ..operators.spark_footer import KEY_TYPE, notes_of, windows_of
-from ..operators.table import END, START, aggregates_of, key_type, keys_of, table_schema
+from ..operators.table import END, START, aggregates_of, key_type, keys_of, table_schema, with_schema
 from ..operators.table_windows import windows_told
 from ..sketches.protocol import SketchError
 from .forms import key_column, quoted, spark_type
@@ -24,7 +24,7 @@ def as_table(frame: DataFrame) -> pa.Table:
     Its rows are in no particular order. Raises `SketchError` for a DataFrame of something else.
     """
     schema = schema_of_frame(frame)
-    return frame.toArrow().select(schema.names).cast(_loose(schema)).cast(schema)
+    return with_schema(frame.toArrow(), schema)
 
 
 def schema_of_frame(frame: DataFrame) -> pa.Schema:
@@ -66,8 +66,3 @@ def as_frame(table: pa.Table, spark: SparkSession) -> DataFrame:
             for name in table.schema.names
         )
     )
-
-
-def _loose(schema: pa.Schema) -> pa.Schema:
-    """Every field nullable, as Spark says of all."""
-    return pa.schema([field.with_nullable(True) for field in schema], metadata=schema.metadata)

@@ -50,7 +50,8 @@ def log(seed: int, cut: int, partitions: int = 3, rows: int = 2_000) -> list[Del
     for low in range(0, rows, cut):
         for progress, frame in zip(inputs, frames):
             part = frame[low : low + cut]
-            progress.add(part, None, low + part.height, lambda numbers, reason: None)
+            offsets = np.arange(low, low + part.height)
+            progress.add(part, None, offsets, low + part.height, lambda numbers, reason: None)
             found.append(progress.delta())
     return found
 

@@ -128,6 +128,22 @@ def test_parquet_and_ipc_keep_everything(tmp_path) -> None:
         ]
 
 
+def test_a_table_of_an_earlier_version_is_read_and_merged_with_newer_ones(tmp_path) -> None:
+    new = table(frame(4))
+    ends = new.column("end").combine_chunks()
+    kept = [ends.field("time"), ends.field("value")]
+    old_ends = pa.StructArray.from_arrays(kept, ["time", "value"], mask=ends.is_null())
+    at = new.schema.get_field_index("end")
+    old = new.set_column(at, new.schema.field("end").with_type(old_ends.type), old_ends)
+    write_parquet(old, tmp_path / "old.parquet")
+    again = read_parquet(tmp_path / "old.parquet")
+    assert query(again).equals(query(new))
+    for tables in ([again, new], [new, again]):
+        merged = merge(tables)
+        assert merged.schema.field("end").type == new.schema.field("end").type
+        assert query(merged)["end"].equals(query(merge(new))["end"])
+
+
 def test_an_empty_table_merges_and_answers() -> None:
     nothing = table(frame(1)[:0])
     assert merge([nothing, nothing]).num_rows == 0

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.accounting import Account
-from streamgauge.operators.aggregates import count, distinct
+from streamgauge.operators.aggregates import count, distinct, first, last
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.testing import StreamTester
 
@@ -33,6 +33,16 @@ def test_a_window_closes_once_every_partition_is_past_it() -> None:
     assert closed["posts"].to_list() == [3]
     assert round(closed["users"][0]["estimate"]) == 2
     assert tester.windows().height == 0
+
+
+def test_the_close_of_a_second_is_its_last_trade_not_its_highest() -> None:
+    rows = Stream.from_batches({"at": pl.Datetime("us", "UTC"), "price": pl.List(pl.Float64)}, time="at")
+    trades = rows.explode("price").tumbling("1m").agg(opening=first("price"), closing=last("price"))
+    tester = StreamTester(trades, partitions=2)
+    for prices in ([102.0, 105.0], [101.0], [104.0, 103.0]):
+        tester.feed([{"at": START + timedelta(seconds=30), "price": prices}])
+    row = tester.advance(100).windows().row(0, named=True)
+    assert (row["opening"], row["closing"]) == (102.0, 103.0)
 
 
 def test_windows_close_on_an_idle_stream_with_the_wall_clock() -> None:

@@ -22,6 +22,7 @@ from streamgauge.sketches.exact import (
     SumGroups,
     VarianceGroups,
 )
+from streamgauge.sketches.moments import TIME
 from streamgauge.sketches.protocol import SketchError
 
 RNG = np.random.default_rng(7)
@@ -264,6 +265,50 @@ def test_first_and_last_skip_rows_without_time_and_need_it() -> None:
         with pytest.raises(TypeError, match="cast it to one type"):
             groups.update([0], [1], time=[1])
     assert (first[0], last[0]) == ("a", "b")
+
+
+@pytest.mark.parametrize("kind", ["string", "double", "int64"])
+def test_rows_of_one_time_are_told_apart_by_where_they_were_however_they_are_cut(kind: str) -> None:
+    random = np.random.default_rng(5)
+    rows, groups = 600, 4
+    table = {
+        "time": random.integers(0, 6, rows),
+        "partition": random.integers(0, 3, rows),
+        "offset": np.sort(random.integers(0, 300, rows)),  # exploded messages are several rows
+        "group": random.integers(0, groups, rows),
+    }
+    values = pa.array(random.integers(0, 50, rows)).cast(kind)
+    places = [(*(int(table[name][i]) for name in ("time", "partition", "offset")), i) for i in range(rows)]
+    for cls, best in ((FirstGroups, min), (LastGroups, max)):
+        rows_of = [best(p for p in places if table["group"][p[3]] == g)[3] for g in range(groups)]
+        expected = values.take(rows_of).to_pylist()
+        # Cuts between messages, each part by itself, merged in any order and shape.
+        edges = [0, *np.searchsorted(table["offset"], [1, 40, 41, 150]).tolist(), rows]
+        parts, whole = [], cls(groups)
+        for low, high in itertools.pairwise(edges):
+            more = {name: table[name][low:high] for name in ("time", "partition", "offset")}
+            one = cls(groups)
+            for some in (one, whole):
+                some.update(table["group"][low:high], values[low:high], **more)
+            parts.append(one.to_arrow())
+        assert [whole[g] for g in range(groups)] == expected
+        for order in itertools.permutations(parts, len(parts)):
+            merged, pair = cls(groups), cls(groups)
+            for part in order[:2]:
+                pair.merge(np.arange(groups), part)
+            for part in (pair.to_arrow(), *order[2:]):
+                merged.merge(np.arange(groups), part)
+            assert [merged[g] for g in range(groups)] == expected
+            assert merged.to_arrow().equals(whole.to_arrow())
+
+
+def test_columns_that_know_no_offsets_are_read_as_earlier_versions_wrote_them() -> None:
+    stored = pa.array([{"time": 7, "value": "a"}, None], pa.struct([("time", TIME), ("value", pa.string())]))
+    for cls, expected in ((FirstGroups, "a"), (LastGroups, "b")):
+        groups = cls(2, pa.string())
+        groups.merge([0, 1], stored)
+        groups.update([0], ["b"], time=[7], partition=0, offset=[0])
+        assert groups.answers().to_pylist() == [expected, None]
 
 
 def test_arena_of_beaten_strings_is_compacted() -> None:
