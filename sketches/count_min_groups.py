@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -9,25 +10,25 @@ import numpy as np
 import pyarrow as pa
 
 from . import count_min_kernels as kernels
-from .columns import Values
 from .count_min import CountMin, accepted, keys_of, shape
-from .count_min_bytes import header, image_size, parse
+from .count_min_bytes import header, parse
+from .count_min_sparse import MAGIC, parse_sparse, sparse_image
 from .group_numbers import as_groups, grown
-from .image_columns import as_images
+from .image_columns import as_images, image_column
 from .java_random import next_ints
 from .lazy_tables import ROWS_AT_ONCE, LazyTables
 from .protocol import Groups, SketchError
 from .weights import as_weights
 
 _NONE = np.empty(0, np.int64)
-_PATIENCE = 512
-"""Rows after which a group gets a table of its own."""
+_PATIENCE = 8
+"""A group gets a table once its lines in the log, of 32 bytes each, are an eighth of its counters' number."""
 
 
 class CountMinGroups(Groups):
-    """`CountMin` for many groups; one that saw n values takes 24 · n bytes, and at most its table's 112 kB.
+    """`CountMin` for many groups; one that saw n values takes 32 · n bytes, and at most 170 kB.
 
-    Serialised every sketch has full size, as Spark's format wants it (mostly zeros, which compress).
+    Bytes as `CountMin.to_bytes` has them: Spark's, or our own where few counters are in use.
 
     >>> groups = CountMinGroups(2, eps=0.01)
     >>> groups.update([0, 1, 0], ["a", "b", "a"])
@@ -43,7 +44,8 @@ class CountMinGroups(Groups):
         self._inverse = kernels.inverse(self._width)
         self._n = 0
         self._total = np.zeros(0, np.int64)
-        self._lazy = LazyTables((self._depth, self._width), np.int64, 3, _PATIENCE, self._replay)
+        patience = max(self._depth * self._width // _PATIENCE, 16)
+        self._lazy = LazyTables((self._depth, self._width), np.int64, 4, patience, self._replay)
         self.resize(n)
 
     def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray) -> int:
@@ -90,43 +92,84 @@ class CountMinGroups(Groups):
         Raises `SketchError`, naming the row, for anything else; rows before it are merged.
         """
         numbers, found = as_images(groups, column, self._n, "count-min")
-        if not len(found):
-            return
-        mine = (self._depth, self._width, self._seed)
         data = memoryview(found.data)  # type: ignore[arg-type]
-        images = [data[a:b] for a, b in pairwise(found.offsets.tolist())]
-        self._lazy.give(numbers[[int.from_bytes(image[4:12], "big") > 0 for image in images]])
-        for row, group in enumerate(numbers.tolist()):
-            image = parse(images[row])
-            if (*image.table.shape, image.seed) != mine:
-                raise SketchError(
-                    f"count-min: row {row} has depth, width and seed {(*image.table.shape, image.seed)}, "
-                    f"these groups have {mine}"
-                )
-            if int(self._total[group]) + image.total >= 1 << 62:
-                raise OverflowError("count-min: the weights of a group add up to more than 2^62")
-            if image.total:
-                self._lazy.tables[self._lazy.slots[group]] += image.table
-                self._total[group] += image.total
+        for row, (first, end) in enumerate(pairwise(found.offsets.tolist()) if len(found) else ()):
+            image, group = data[first:end], int(numbers[row])
+            if image[: len(MAGIC)] == MAGIC:
+                sparse = parse_sparse(image)
+                self._check(row, group, (sparse.depth, sparse.width, sparse.seed), sparse.total)
+                self._add_places(group, sparse.places, sparse.counts)
+                self._total[group] += sparse.total
+                continue
+            dense = parse(image)
+            self._check(row, group, (*dense.table.shape, dense.seed), dense.total)
+            if dense.total:
+                self._lazy.give(np.array([group]))
+                self._lazy.tables[self._lazy.slots[group]] += dense.table
+                self._total[group] += dense.total
+
+    def _check(self, row: int, group: int, shape: tuple[int, ...], total: int) -> None:
+        mine = (self._depth, self._width, self._seed)
+        if shape != mine:
+            raise SketchError(
+                f"count-min: row {row} has depth, width and seed {shape}, these groups have {mine}"
+            )
+        if int(self._total[group]) + total >= 1 << 62:
+            raise OverflowError("count-min: the weights of a group add up to more than 2^62")
+
+    def _add_places(self, group: int, places: np.ndarray, counts: np.ndarray) -> None:
+        """Add counters to a group's table, or to the log."""
+        lazy = self._lazy
+        if lazy.slots[group] < 0 and lazy.logged[group] + len(places) > lazy.patience:
+            lazy.give(np.array([group]))
+        if lazy.slots[group] >= 0:
+            lazy.tables[lazy.slots[group]].ravel()[places] += counts
+            return
+        lazy.make_room(len(places))
+        lines = lazy.log[lazy.lines : lazy.lines + len(places)]
+        lines[:] = group, 0, 0, kernels.PLACE
+        lines[:, 1], lines[:, 2] = places, counts
+        lazy.logged[group] += len(places)
+        lazy.logged_up_to(lazy.lines + len(places))
 
     def to_arrow(self) -> pa.Array:
-        """Spark's bytes as `binary`, one sketch a group. Raises `OverflowError` beyond 2 GiB in all."""
-        size = image_size(self._depth, self._width)
-        if size * self._n >= 1 << 31:
-            raise OverflowError(
-                f"count-min: {self._n} sketches of {size} bytes don't fit one Arrow column; use a larger eps"
-            )
-        self._lazy.give(np.flatnonzero(self._lazy.logged > 0))
-        out = np.empty((self._n, size), np.uint8)
+        """The bytes of `CountMin.to_bytes`, one sketch a group, as `binary` (`large_binary` beyond 2 GiB)."""
         factors = next_ints(self._seed, self._depth)
+        empty = np.zeros((self._depth, self._width), np.int64)
+        images = []
+        for group, table in enumerate(self._tables(empty)):
+            total = int(self._total[group])
+            sparse = sparse_image(self._seed, total, table)
+            images.append(
+                sparse or header(total, self._depth, self._width, factors) + table.astype(">i8").tobytes()
+            )
+        ends = np.zeros(self._n + 1, np.int64)
+        np.cumsum([len(image) for image in images], out=ends[1:])
+        return image_column(np.frombuffer(b"".join(images), np.uint8), ends)
+
+    def _tables(self, scratch: np.ndarray) -> Iterator[np.ndarray]:
+        """Each group's table, until the next is asked for; `scratch` is one without a count."""
+        lazy = self._lazy
+        owners = lazy.log[: lazy.lines, 0]
+        order = np.argsort(owners, kind="stable")
+        firsts = np.searchsorted(owners[order], np.arange(self._n + 1))
         for group in range(self._n):
-            head = header(int(self._total[group]), self._depth, self._width, factors)
-            out[group, : len(head)] = np.frombuffer(head, np.uint8)
-            slot = self._lazy.slots[group]
-            cells = self._lazy.tables[slot].astype(">i8").view(np.uint8).ravel() if slot >= 0 else 0
-            out[group, len(head) :] = cells
-        ends = np.arange(self._n + 1, dtype=np.int32) * np.int32(size)
-        return Values("binary", _NONE, ends, out.ravel(), None).to_arrow()
+            if lazy.slots[group] >= 0:
+                yield lazy.tables[lazy.slots[group]]
+                continue
+            lines = order[firsts[group] : firsts[group + 1]]
+            if len(lines):
+                kernels.replay_one(scratch, lazy.log, lines, self._factors, *self._inverse)
+            yield scratch
+            if len(lines):
+                scratch[:] = 0
+
+    def answers(self, **question: Any) -> pa.Array:
+        """What `CountMin.answer` gives, of each group."""
+        total = self._total[: self._n].copy()
+        error = np.array([int(2 / self._width * each) for each in total.tolist()], np.int64)
+        columns = [total, error, np.full(self._n, 1 - 0.5**self._depth)]
+        return pa.StructArray.from_arrays(columns, ["total", "error", "confidence"])
 
     def __getitem__(self, group: int) -> CountMin:
         group = range(self._n)[group]

@@ -18,6 +18,9 @@ from .jit import BLOCK, inlined, kernel
 
 _31 = np.uint64(0x7FFFFFFF)
 
+LONG, PAIR, PLACE = 0, 1, 2
+"""What a key in the log is: a long, a pair of hashes of bytes, a counter's place in the table."""
+
 
 def inverse(width: int) -> tuple[np.uint64, np.uint64]:
     """The multiplier and the shift by which numbers up to 2^32 are divided by `width`."""
@@ -113,7 +116,8 @@ def estimate(table, keys, factors, factor, shift, out):  # type: ignore[no-untyp
 def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, log, used, logged):  # type: ignore[no-untyped-def]
     """Count rows in their groups' tables, those of a group without one in the log; returns the log's length.
 
-    A line of the log is (group, key, weight · 2 + whether it is a pair of hashes); `logged` counts by group.
+    A line of the log is (group, key, weight, what the key is: `LONG`, `PAIR` of hashes, or `PLACE` in the
+    table); `logged` counts by group.
     """
     depth, width = tables.shape[1], tables.shape[2]
     wide = np.uint64(width)
@@ -125,7 +129,8 @@ def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, lo
         if s < 0:
             log[used, 0] = g
             log[used, 1] = keys[i]
-            log[used, 2] = 2 * each + np.int64(pairs)
+            log[used, 2] = each
+            log[used, 3] = PAIR if pairs else LONG
             used += 1
             logged[g] += 1
             continue
@@ -141,19 +146,35 @@ def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, lo
 @kernel
 def replay(tables, slots, log, factors, factor, shift):  # type: ignore[no-untyped-def]
     """Move the log's lines of groups that have a table into it; returns how many lines are left."""
-    depth, width = tables.shape[1], tables.shape[2]
-    wide = np.uint64(width)
     left = 0
     for i in range(len(log)):
         s = slots[log[i, 0]]
         if s < 0:
             log[left] = log[i]
             left += 1
-            continue
-        for r in range(depth):
-            if log[i, 2] & 1:
-                p = pair_bucket(log[i, 1], r, wide, factor, shift)
-            else:
-                p = bucket(log[i, 1], factors[r], wide, factor, shift)
-            tables[s, r, p] += log[i, 2] >> 1
+        else:
+            _replay_line(tables[s], log, i, factors, factor, shift)
     return left
+
+
+@kernel
+def replay_one(table, log, lines, factors, factor, shift):  # type: ignore[no-untyped-def]
+    """Add these lines of the log, all of one group, to its table."""
+    for i in lines:
+        _replay_line(table, log, i, factors, factor, shift)
+
+
+@inlined
+def _replay_line(table, log, i, factors, factor, shift):  # type: ignore[no-untyped-def]
+    depth, width = table.shape
+    wide = np.uint64(width)
+    key, each, kind = log[i, 1], log[i, 2], log[i, 3]
+    if kind == PLACE:
+        table[key // width, key % width] += each
+        return
+    for r in range(depth):
+        if kind == PAIR:
+            p = pair_bucket(key, r, wide, factor, shift)
+        else:
+            p = bucket(key, factors[r], wide, factor, shift)
+        table[r, p] += each

@@ -182,6 +182,32 @@ def test_groups_equal_single_sketches(kind: str) -> None:
         CountMinGroups(1, seed=6).merge(np.zeros(1, np.int64), images[:1])
 
 
+def test_sparse_bytes_give_way_to_sparks_where_those_are_shorter() -> None:
+    few, many = CountMin().update(list(range(48))), CountMin().update(np.arange(1_000_000))
+    assert len(few.to_bytes()) < 1_500 and len(few.to_spark()) == 112_076
+    assert many.to_bytes() == many.to_spark()
+    for sketch in (CountMin(), few, many, few | many, CountMin(0.3, 0.6).update([1, 1])):
+        for image in (sketch.to_bytes(), sketch.to_spark()):
+            assert CountMin.from_bytes(image) == sketch
+
+
+def test_many_small_sketches_merge_in_little_memory() -> None:
+    values = np.arange(2_000 * 48)
+    groups = CountMinGroups(2_000)
+    groups.update(values // 48, values)
+    images = groups.to_arrow()
+    assert groups._lazy.used == 0 and images.nbytes < 3_000_000
+    again = CountMinGroups(2_000)
+    again.merge(np.arange(2_000), images)
+    assert again._lazy.used == 0 and again._lazy.nbytes < 80_000_000
+    assert again.to_arrow().equals(images)
+    one = CountMinGroups(1)
+    one.merge(np.zeros(2_000, np.int64), images)
+    assert one[0] == CountMin().update(values)
+    assert one.answers().to_pylist() == [one[0].answer()]
+    assert again.answers().to_pylist()[7] == again[7].answer()
+
+
 def test_groups_that_saw_little_cost_little() -> None:
     groups = CountMinGroups(100_000)
     groups.update(np.repeat(np.arange(100_000), 3), np.arange(300_000))
@@ -190,7 +216,13 @@ def test_groups_that_saw_little_cost_little() -> None:
 
 
 def test_every_truncation_and_every_flipped_byte() -> None:
-    image = CountMin(0.4, 0.7, 3).update(["a", "b", "a"]).to_bytes()
+    sketch = CountMin(0.05, 0.7, 3).update(["a", "b", "a"])
+    assert CountMin.from_bytes(sketch.to_spark()) == CountMin.from_bytes(sketch.to_bytes()) == sketch
+    for image in (sketch.to_spark(), sketch.to_bytes()):
+        refuse_every_change(image)
+
+
+def refuse_every_change(image: bytes) -> None:
     for size in range(len(image)):
         with pytest.raises(SketchError):
             CountMin.from_bytes(image[:size])
@@ -210,7 +242,7 @@ def test_equal_to_sparks_own_to_the_byte(java_oracle: Oracle) -> None:
     images = java_oracle("CountMinOracle", lines)
     for (kind, params, n), image in zip(cases, images, strict=True):
         ours = CountMin(*params).update(drawn(kind, n))
-        assert ours.to_bytes() == base64.b64decode(image)
+        assert ours.to_spark() == base64.b64decode(image)
         assert CountMin.from_bytes(base64.b64decode(image)) == ours
     asked = {kind: [*dict.fromkeys(drawn(kind, 2000, 8))] for kind in KINDS}
     answers = java_oracle(
@@ -222,7 +254,7 @@ def test_equal_to_sparks_own_to_the_byte(java_oracle: Oracle) -> None:
         assert total == n == ours.total and estimates == ours.estimates(asked[kind]).tolist()
     merged = java_oracle("CountMinOracle", [f"merge {images[0]} {images[1]}"])[0]
     both = CountMin.from_bytes(base64.b64decode(images[0])) | CountMin.from_bytes(base64.b64decode(images[1]))
-    assert both.to_bytes() == base64.b64decode(merged)
+    assert both.to_spark() == base64.b64decode(merged)
 
 
 @pytest.mark.spark
@@ -230,5 +262,5 @@ def test_equal_to_spark_sql(spark: Any) -> None:
     for kind in KINDS:
         table = pa.table({"x": drawn(kind, 500)})
         row = spark.createDataFrame(table).selectExpr("count_min_sketch(x, 0.05D, 0.9D, 7) AS s").collect()[0]
-        assert bytes(row.s) == CountMin(0.05, 0.9, 7).update(table["x"]).to_bytes()
+        assert bytes(row.s) == CountMin(0.05, 0.9, 7).update(table["x"]).to_spark()
         assert math.isclose(CountMin.from_bytes(bytes(row.s)).eps, 0.05)
