@@ -11,7 +11,7 @@ Bytes as Apache DataSketches has them, see `frequent_items_bytes`.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ import pyarrow as pa
 from .frequent_items_bytes import MAX_LG, MIN_LG
 from .frequent_items_groups import FrequentItemsGroups, Kind
 from .parameters import whole
-from .protocol import Sketch, SketchError
+from .protocol import Sketch, SketchError, told_kind
 
 __all__ = ["FrequentItems", "FrequentItemsGroups", "Item"]
 
@@ -184,11 +184,12 @@ class FrequentItems(Sketch):
         return self._groups.to_arrow()[0].as_py()
 
     @classmethod
-    def from_bytes(cls, data: bytes, kind: Kind = "string") -> Self:
-        """The sketch an image of that kind holds; the image itself doesn't say which it is.
+    def from_bytes(cls, data: bytes, kind: Kind | None = None) -> Self:
+        """The sketch an image of that kind holds: "string" or "long", to be said, as an image doesn't tell.
 
         Raises `SketchError` for anything that is no such image.
         """
+        kind = cast(Kind, told_kind(cls.family, kind, ("string", "long")))
         largest = data[3] if len(data) > 3 and MIN_LG <= data[3] <= MAX_LG else MIN_LG
         sketch = cls(1 << largest, kind)
         sketch._groups.merge(np.zeros(1, np.int64), pa.array([data], pa.binary()))

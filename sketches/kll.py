@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,9 @@ from . import kll_update
 from .group_numbers import as_groups
 from .image_columns import as_images, image_column
 from .kll_levels import normalized_rank_error
-from .kll_store import Kind, Store
+from .kll_store import DTYPES, Kind, Store
 from .numbers import as_numbers
-from .protocol import Groups, Sketch, SketchError
+from .protocol import Groups, Sketch, SketchError, told_kind
 
 USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 """The quantiles that `answer` gives."""
@@ -39,7 +39,7 @@ class KLL(Sketch):
     >>> lower, upper = sketch.rank_bounds(25_000)
     >>> lower <= 0.25 <= upper, sketch.n
     (True, 100000)
-    >>> KLL.from_bytes(sketch.to_bytes()) == sketch
+    >>> KLL.from_bytes(sketch.to_bytes(), kind="double") == sketch
     True
     """
 
@@ -119,11 +119,13 @@ class KLL(Sketch):
         return self._store.images()[0].tobytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, kind: Kind = "double", seed: int | None = None) -> Self:
-        """The sketch of a DataSketches image; the image doesn't say its `kind`. Raises `SketchError`.
+    def from_bytes(cls, data: bytes, kind: Kind | None = None, seed: int | None = None) -> Self:
+        """The sketch of a DataSketches image. Raises `SketchError` for bytes that aren't one.
 
+        `kind` must be said, as an image doesn't tell: what Spark's ``kll_sketch_agg_bigint`` wrote is "long".
         Without a `seed` the coins are seeded by the bytes' checksum, so that what follows can be repeated.
         """
+        kind = cast(Kind, told_kind(cls.family, kind, DTYPES))
         image = np.frombuffer(data, np.uint8)
         k = int(image[4]) | int(image[5]) << 8 if len(image) >= 8 else 8
         sketch = cls(max(k, 8), kind, seed=zlib.crc32(data) if seed is None else seed)

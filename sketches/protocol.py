@@ -7,6 +7,7 @@ table of sketches is made of them. A family is one module that defines one of ea
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,18 @@ class SketchError(ValueError):
 
     The message names the family, what was wrong, and what was expected.
     """
+
+
+def told_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
+    """The kind of item that a caller says an image is of. Raises `SketchError` where it is left open.
+
+    Images of some families don't say what their items are: read as another kind they would give numbers all
+    the same, and wrong ones.
+    """
+    if kind is None:
+        told = " or ".join(f'"{one}"' for one in kinds)
+        raise SketchError(f"{family}: an image doesn't say of what kind its items are; give kind={told}")
+    return kind
 
 
 class Sketch(ABC):

@@ -14,7 +14,7 @@ from .columns import as_values
 from .numbers import as_numbers
 from .one_by_one import OneByOne
 from .parameters import one_of, whole
-from .protocol import Sketch, SketchError
+from .protocol import Sketch, SketchError, told_kind
 from .var_opt_images import FORMATS, MOST_K, MOST_ROWS, image_fault
 from .weights import as_doubles
 
@@ -127,8 +127,9 @@ class VarOpt(Sketch):
         return bytes(self._peer.serialize(FORMATS[self.kind]))
 
     @classmethod
-    def from_bytes(cls, data: bytes, kind: str = "string") -> Self:
+    def from_bytes(cls, data: bytes, kind: str | None = None) -> Self:
         """The sample of a DataSketches image of such items. Raises `SketchError` for anything else."""
+        kind = told_kind(cls.family, kind, _TYPES)
         data, sample = bytes(data), cls(kind=kind)
         if fault := image_fault(data, kind):
             raise SketchError(f"VarOpt: these {len(data)} bytes are no sample of {kind} items: {fault}")

@@ -9,7 +9,14 @@ aggregates, the only one. Families with an input take it as a second
 column (``sketch_weighted_sample(item, weight)``, ``sketch_decayed_count(item, at)``). `merge_NAME(sketch)`
 merges those that Spark has no function for; the others merge by Spark's own (``hll_union_agg``,
 ``theta_union_agg``, ``kll_merge_agg_double`` …). `answer_NAME(sketch)` gives the answer with its bounds as
-JSON.
+JSON, `frequency_of` and `might_contain` ask for one item. `frequency_to_spark(sketch)` writes a count-min
+sketch as Spark's own ``count_min_sketch`` does.
+
+The bytes of some families don't say of what kind their items are; for those the function's name does, in
+Spark's manner: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates in days and timestamps in
+microseconds since 1970) and ``_float``, ``answer_top_k_string`` and ``_long``, ``answer_var_opt_string``,
+``_long`` and ``_double``. `sketch_NAME` takes the column's own: numbers are doubles or longs. The name
+without a kind refuses, since an answer read as another kind is a number all the same.
 """
 
 from __future__ import annotations
@@ -26,6 +33,7 @@ from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType
 
 from ..operators.aggregates import aggregate
 from ..operators.inputs import usable
+from ..sketches.protocol import SketchError
 from ..sketches.registry import FAMILIES, family
 
 if TYPE_CHECKING:
@@ -34,10 +42,15 @@ if TYPE_CHECKING:
 SKETCHES = tuple(name for name, line in FAMILIES.items() if not line.exact)
 """The names of the registry's families that are sketches."""
 
-_NUMBERS = {"": "double", "_long": "long"}
-_ITEMS = {"": "string", "_long": "long"}
-_KINDS = {"quantiles": _NUMBERS, "kll_quantiles": _NUMBERS, "top_k": _ITEMS, "var_opt": _ITEMS}
-"""Families whose bytes don't say what they hold: one function for each kind."""
+_KINDS: dict[str, tuple[str, ...]] = {
+    "kll_quantiles": ("double", "long", "float"),
+    "top_k": ("string", "long"),
+    "var_opt": ("string", "long", "double"),
+}
+"""Families whose bytes don't say what they hold: one function for each kind, and none without."""
+
+_OFFERED = {**_KINDS, "quantiles": ("long",)}
+"""Those with a function for each kind; of whole numbers `quantiles` are rounded."""
 
 ColumnOrName = Column | str
 
@@ -71,11 +84,13 @@ def register(spark: SparkSession) -> list[str]:
     found: dict[str, Any] = {}
     for name in SKETCHES:
         found[f"sketch_{name}"] = arrow_udf(_sketching(name), BinaryType())
-        for suffix, kind in _KINDS.get(name, {"": ""}).items():
+        for kind in ("", *_OFFERED.get(name, ())):
+            suffix = f"_{kind}" if kind else ""
             if not FAMILIES[name].spark_merge:
                 found[f"merge_{name}{suffix}"] = arrow_udf(_merging(name, kind), BinaryType())
             found[f"answer_{name}{suffix}"] = arrow_udf(_answering(name, kind), StringType())
     found["frequency_of"] = arrow_udf(_frequency_of, LongType())
+    found["frequency_to_spark"] = arrow_udf(_frequency_to_spark, BinaryType())
     found["might_contain"] = arrow_udf(_might_contain, BooleanType())
     for name, function in found.items():
         spark.udf.register(name, function)
@@ -106,16 +121,26 @@ def _sketching(name: str) -> Callable[..., bytes]:
     return with_input if inputs else alone
 
 
+def _check_kind(verb: str, name: str, kind: str) -> None:
+    if not kind and name in _KINDS:
+        told = ", ".join(f"{verb}_{name}_{one}" for one in _KINDS[name])
+        raise SketchError(
+            f"{verb}_{name}: the bytes of such a sketch don't say of what kind its items are; write {told}"
+        )
+
+
 def _merging(name: str, kind: str) -> Callable[[pa.Array], bytes | None]:
     def merge(column: pa.Array) -> bytes | None:
-        images = [image for image in column.to_pylist() if image is not None]
-        if not images:
+        column = column.drop_null()
+        if not len(column):
             return None
+        _check_kind("merge", name, kind)
         read: Any = family(name).sketch_class().from_bytes
         more = {"kind": kind} if kind else {}
-        merged = read(images[0], **more)
-        for image in images[1:]:
-            merged.merge(read(image, **more))
+        # One sketch at a time: in memory each may be a hundred times as large as its bytes.
+        merged = read(column[0].as_py(), **more)
+        for image in column[1:]:
+            merged.merge(read(image.as_py(), **more))
         return merged.to_bytes()
 
     return merge
@@ -123,6 +148,8 @@ def _merging(name: str, kind: str) -> Callable[[pa.Array], bytes | None]:
 
 def _answering(name: str, kind: str) -> Callable[[pa.Array], pa.Array]:
     def answer(column: pa.Array) -> pa.Array:
+        if column.null_count < len(column):
+            _check_kind("answer", name, kind)
         sketch: Any = family(name).sketch_class()
         more = {"kind": kind} if kind else {}
         return pa.array(
@@ -143,6 +170,12 @@ def _frequency_of(column: pa.Array, item: pa.Array) -> pa.Array:
     return pa.array(
         [None if c is None or i is None else int(read(c).estimate(i)) for c, i in pairs], pa.int64()
     )
+
+
+def _frequency_to_spark(column: pa.Array) -> pa.Array:
+    """Count-min sketches in the bytes of Spark's ``count_min_sketch``."""
+    read: Any = family("frequency").sketch_class().from_bytes
+    return pa.array([None if c is None else read(c).to_spark() for c in column.to_pylist()], pa.binary())
 
 
 def _might_contain(column: pa.Array, item: pa.Array) -> pa.Array:

@@ -107,7 +107,7 @@ def test_frequent_items_agree_within_their_bounds(results: dict[str, Any]) -> No
     for start, mine, theirs in zip(starts, local.column("tags"), spark.column("tags")):
         exact = results["exact"].windows[start].tags
         for column in (mine, theirs):
-            sketch = FrequentItems.from_bytes(column.as_py())
+            sketch = FrequentItems.from_bytes(column.as_py(), "string")
             for tag, count in exact.most_common(200):
                 lower, upper = sketch.bounds(tag)
                 assert lower <= count <= upper

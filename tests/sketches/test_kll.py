@@ -120,7 +120,7 @@ def test_a_deep_sketch_samples_and_its_weights_add_up(k: int) -> None:
         items, weights = sketch._store.weighted(0)
         assert sketch.n == weights.sum() == seen and len(items) <= 3 * k + 8 * 8 + grain
         assert len(np.unique(items)) == len(items) and (items >= 0).all() and (items < seen).all()
-        again = KLL.from_bytes(sketch.to_bytes())
+        again = KLL.from_bytes(sketch.to_bytes(), sketch.kind)
         assert sorted(zip(*again._store.weighted(0), strict=True)) == sorted(zip(items, weights, strict=True))
     assert grain >= 4
     again.update(np.arange(1000.0))  # a stored deep sketch goes on sampling
@@ -191,7 +191,8 @@ def test_cpp_merges_what_we_write() -> None:
     for part, piece in enumerate(np.array_split(values, 5)):
         peer.merge(datasketches.kll_doubles_sketch.deserialize(KLL(seed=part).update(piece).to_bytes()))
     assert peer.n == 100_000
-    assert largest_rank_error(KLL.from_bytes(peer.serialize()), values) < 2 * normalized_rank_error(200)
+    merged = KLL.from_bytes(peer.serialize(), "double")
+    assert largest_rank_error(merged, values) < 2 * normalized_rank_error(200)
 
 
 def test_merging_takes_the_smaller_k_s_error_and_any_order_counts_the_same() -> None:
@@ -268,20 +269,20 @@ def test_broken_bytes_are_refused_or_read_as_a_valid_sketch(n: int) -> None:
     image = KLL(8, seed=1).update(np.arange(float(n))).to_bytes()
     for length in range(len(image)):
         with pytest.raises(SketchError):
-            KLL.from_bytes(image[:length])
+            KLL.from_bytes(image[:length], "double")
     with pytest.raises(SketchError):
-        KLL.from_bytes(image + b"\0")
+        KLL.from_bytes(image + b"\0", "double")
     kept = 0
     for place in range(len(image)):
         for bit in range(8):
             broken = bytearray(image)
             broken[place] ^= 1 << bit
             try:
-                sketch = KLL.from_bytes(bytes(broken))
+                sketch = KLL.from_bytes(bytes(broken), "double")
             except SketchError:
                 continue
             kept += 1
-            assert KLL.from_bytes(sketch.to_bytes()) == sketch
+            assert KLL.from_bytes(sketch.to_bytes(), sketch.kind) == sketch
             sketch.update(np.arange(100.0)).merge(sketch)
             assert sketch.n >= 200 and sketch.low <= sketch.quantile(0.5) <= sketch.high
     assert kept < len(image) * 8
@@ -331,3 +332,10 @@ def test_groups_merge_images_of_any_k() -> None:
     assert largest_rank_error(groups[0], evens) < normalized_rank_error(200)
     with pytest.raises(SketchError, match="no sketch of doubles"):
         groups.merge([0], pa.array([b"12345678"], pa.binary()))
+
+
+def test_an_image_is_read_only_as_what_its_reader_says_it_is() -> None:
+    image = KLL(kind="long").update([1, 2, 3]).to_bytes()
+    assert KLL.from_bytes(image, kind="long").quantile(0.5) == 2
+    with pytest.raises(SketchError, match=r'an image doesn.t say .* give kind="double" or "float" or "long"'):
+        KLL.from_bytes(image)

@@ -36,7 +36,10 @@ STORED: dict[str, tuple[Read, Callable[[int], Any]]] = {
         lambda image: VarOpt.from_bytes(image, "long"),
         lambda n: VarOpt(20, "long").update(np.arange(n), weight=weights(n)),
     ),
-    "var_opt_string": (VarOpt.from_bytes, lambda n: VarOpt(20).update(text(n), weight=weights(n))),
+    "var_opt_string": (
+        lambda image: VarOpt.from_bytes(image, "string"),
+        lambda n: VarOpt(20).update(text(n), weight=weights(n)),
+    ),
     "tuple_double": (
         lambda image: Tuple.from_bytes(image, 8),
         lambda n: Tuple(8).update(np.arange(n), value=np.arange(n) % 7 + 0.5),

@@ -49,7 +49,7 @@ def test_strings_are_counted_in_bytes() -> None:
     for item in ("a", "bc", ""):
         peer.update(item, 2.0)
     image = peer.serialize(datasketches.PyStringsSerDe())
-    assert sorted(VarOpt.from_bytes(image).values().to_pylist()) == ["", "a", "bc"]
+    assert sorted(VarOpt.from_bytes(image, "string").values().to_pylist()) == ["", "a", "bc"]
 
 
 def test_wrong_use_is_named() -> None:
