@@ -13,7 +13,7 @@ JSON, `frequency_of` and `might_contain` ask for one item. `frequency_to_spark(s
 sketch as Spark's own ``count_min_sketch`` does.
 
 The bytes of some families don't say of what kind their items are; for those the function's name does, in
-Spark's manner: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates in days and timestamps in
+Spark's manner: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates and timestamps in
 microseconds since 1970) and ``_float``, ``answer_top_k_string`` and ``_long``, ``answer_var_opt_string``,
 ``_long`` and ``_double``. `sketch_NAME` takes the column's own: numbers are doubles or longs. The name
 without a kind refuses, since an answer read as another kind is a number all the same.

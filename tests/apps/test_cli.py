@@ -116,7 +116,7 @@ def test_query_shows_every_window_and_group_with_bounds(ran: Ran, tables: Path) 
     text = ran("query", tables)
     assert text.count("2026-06-01 12:00 – 12:30") == 2 and text.count(" en ") == 4
     assert text.count("all 400") == 4 and text.count("all 200") == 4
-    assert "400 (390 to 410)" in text and "p50 296 (294 to 304)" in text
+    assert "400 (397 to 403)" in text and "p50 296 (294 to 304)" in text
 
 
 def test_query_merges_into_coarser_windows_and_fewer_keys(ran: Ran, tables: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -58,7 +59,8 @@ class Log:
         rows = list(users)
         at = int(START.timestamp() * 1e6) + minute * 60_000_000
         frame = pl.DataFrame({"user": rows, "at": [at] * len(rows)})
-        progress.add(frame, None, progress.next + len(rows), lambda numbers, reason: None)
+        offsets = np.arange(progress.next, progress.next + len(rows))
+        progress.add(frame, None, offsets, progress.next + len(rows), lambda numbers, reason: None)
         return replace(progress.delta(), source="one")
 
     def write(self, deltas: Iterable[Delta], **options: Any) -> None:
