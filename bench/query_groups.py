@@ -9,14 +9,17 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from streamgauge import distinct, distinct_set, quantiles, sample
+from streamgauge import distinct, distinct_set, kll_quantiles, quantiles, sample, top_k
 from streamgauge.operators.aggregates import Aggregate
 from streamgauge.operators.query import answers
 
 from .measure import medians
 
 GROUPS, ROWS = 3_000, 300_000
-ASKED = {"user": (distinct("user"), distinct_set("user"), sample("user")), "price": (quantiles("price"),)}
+ASKED = {
+    "user": (distinct("user"), distinct_set("user"), sample("user"), top_k("user")),
+    "price": (quantiles("price"), kll_quantiles("price")),
+}
 
 
 def one_by_one(asked: Aggregate, column: pa.Array) -> pl.Series:

@@ -12,6 +12,7 @@ from . import frequent_items_kernels as kernels
 from . import frequent_items_strings as strings
 from . import frequent_items_tables as tables
 from .columns import Values, as_values
+from .frequent_items_answers import top
 from .frequent_items_deletion import cells_of, delete, overdrawn, put_back
 from .group_numbers import as_groups, frozen, grown
 from .group_order import by_group
@@ -250,6 +251,10 @@ class FrequentItemsGroups(Groups):
         out = np.empty(int(ends[-1]), np.uint8)
         images.write_images((*self._tables,), self._arena, self._n, self._width, self._lg_max, ends, out)
         return Values("binary", _NONE, ends.astype(np.int32), out, None).to_arrow()
+
+    def answers(self, k: int = 10, **question: Any) -> pa.ListArray:
+        """What `FrequentItems.answer` gives, of each group: a list of structs of item and bounds."""
+        return top(self._tables, self._arena, self._n, self._width, whole("frequent items", "k", k, 0))
 
     def __getitem__(self, group: int) -> FrequentItems:
         from .frequent_items import FrequentItems

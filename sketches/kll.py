@@ -11,6 +11,7 @@ import pyarrow as pa
 from . import kll_update
 from .group_numbers import as_groups
 from .image_columns import as_images, image_column
+from .kll_answers import quantiles
 from .kll_levels import normalized_rank_error
 from .kll_store import DTYPES, Kind, Store
 from .numbers import as_numbers
@@ -274,6 +275,18 @@ class KLLGroups(Groups):
     def to_arrow(self) -> pa.Array:
         """A DataSketches image a group, as `binary` (`large_binary` beyond 2 GiB)."""
         return image_column(*self._store.images())
+
+    def answers(self, **question: Any) -> pa.Array:
+        """What `KLL.answer` gives, of each group: a struct of n and a list of quantiles."""
+        shares = np.array(USUAL_QUANTILES)
+        n = self._store.state.n
+        some = n > 0
+        found = (column[some].ravel() for column in quantiles(self._store, shares))
+        columns = [np.tile(shares, int(some.sum())), *found]
+        rows = pa.StructArray.from_arrays(columns, ["q", "value", "lower", "upper"])
+        ends = np.concatenate([[0], np.cumsum(some * len(shares))]).astype(np.int32)
+        quantiles_of = pa.ListArray.from_arrays(ends, rows)
+        return pa.StructArray.from_arrays([n.copy(), quantiles_of], ["n", "quantiles"])
 
     def __getitem__(self, group: int) -> KLL:
         sketch = KLL(self._store.k, self._store.kind, seed=0)

@@ -156,6 +156,10 @@ class Store:
                 kll_update.order_by_group(some, values, ends, ordered)
                 self.run(kll_update.update_sorted, ends, ordered)
 
+    def make_ready(self) -> None:
+        """Scratch for kernels that only read."""
+        self._make_scratch(0)
+
     def weighted(self, g: int) -> tuple[np.ndarray, np.ndarray]:
         """The items of sketch `g` and how many values each stands for (int64), in no order."""
         self._make_scratch(0)
