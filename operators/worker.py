@@ -215,7 +215,11 @@ class Worker:
         if self._ahead is not None:
             self._ahead.close()
         if self._reader is None:
-            self._reader = Reader(self._plan.config, starts, self._plan.source.reads_headers)
+            self._reader = Reader(
+                {**self._plan.config, "group.id": self._plan.group_id},
+                starts,
+                self._plan.source.reads_headers,
+            )
         else:
             self._reader.assign(starts)
         self._ahead = ReadAhead(self._reader, self._plan.batch_messages)

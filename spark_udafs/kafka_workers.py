@@ -155,7 +155,7 @@ class Letters:
         Raises `RuntimeError` where waiting won't help.
         """
         while self._waiting:
-            faults, failed = Faults(), dict(enumerate(self._waiting))
+            faults, failed = Faults(self._waiting), dict(enumerate(self._waiting))
             producer = self._producer()
             for number, letter in enumerate(self._waiting):
                 produce(producer, letter, partial(_note, failed, faults, number))

@@ -82,7 +82,7 @@ class AtLeastOnce:
         missing = dict(enumerate(messages))
         waiting = Patience("send deltas", self._stopping)
         while missing:
-            faults = Faults()
+            faults = Faults(list(missing.values()))
             for at, message in list(missing.items()):
                 produce(self._producer, message, self._noting(missing, at, faults))
             while self._producer.flush(0.5):
@@ -159,7 +159,7 @@ class ExactlyOnce:
         unsettled = False
         self._preparing.join()
         while True:
-            faults = Faults()
+            faults = Faults(messages)
             try:
                 if self._producer is None:
                     self._producer = self._fresh()

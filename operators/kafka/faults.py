@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from confluent_kafka import KafkaError, KafkaException
 
 from .secrets import without_secrets
@@ -20,7 +22,7 @@ LOST = frozenset(
 """The group has moved on: what this worker holds of its partitions is no longer its own."""
 
 _RIGHTS = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user needs the right {right} on the topic {topic!r}",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user needs the right {right} on the topic {topic}",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "this user needs the right READ on the consumer group {group!r}",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
         "this user needs the right WRITE on the transactional ids that begin with {group!r}"
@@ -33,10 +35,10 @@ _ADVICE = {
     KafkaError.SASL_AUTHENTICATION_FAILED: "check the user's name, the password and sasl.mechanisms",
     KafkaError._AUTHENTICATION: "check the security settings",
     KafkaError.UNSUPPORTED_VERSION: "these brokers are too old for it",
-    KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes of the topic {topic!r}",
-    KafkaError.RECORD_LIST_TOO_LARGE: "raise max.message.bytes of the topic {topic!r}",
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic {topic!r}",
-    KafkaError._UNKNOWN_TOPIC: "create the topic {topic!r}",
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes of the topic {topic}",
+    KafkaError.RECORD_LIST_TOO_LARGE: "raise max.message.bytes of the topic {topic}",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic {topic}",
+    KafkaError._UNKNOWN_TOPIC: "create the topic {topic}",
     KafkaError.INVALID_CONFIG: "correct the settings",
     KafkaError._INVALID_ARG: "correct the settings",
     KafkaError.INVALID_GROUP_ID: "choose another group_id than {group!r}",
@@ -82,14 +84,15 @@ def passing(error: KafkaError) -> bool:
 
 
 def refused(
-    error: KafkaError, doing: str, *, topic: str = "", group: str = "", right: str = "READ"
+    error: KafkaError, doing: str, *, topic: str | Iterable[str] = "", group: str = "", right: str = "READ"
 ) -> KafkaException:
     """An error that passes as it is; one that doesn't as `Refused`, in words.
 
-    `topic` and `group` are those that it may be about, `right` the one that is needed on the topic.
+    `topic` (or several) and `group` are what it may be about, `right` the one that is needed on the topic.
     """
     if passing(error):
         return KafkaException(error)
     said = without_secrets(error.str())
-    advice = _ADVICE[error.code()].format(topic=topic, group=group, right=right)
+    topics = " and ".join(map(repr, [topic] if isinstance(topic, str) else dict.fromkeys(topic)))
+    advice = _ADVICE[error.code()].format(topic=topics, group=group, right=right)
     return Refused(error.code(), f"Kafka refuses to {doing} ({said}): {advice}")

@@ -20,7 +20,7 @@ from ..definition_change import DefinitionChanged, differences
 from ..stream import Stream
 from .clients import LIBRARY_LOG, member_config
 from .delta_log import table_topic
-from .faults import LOST, passing
+from .faults import LOST, passing, refused
 from .log_tail import Tail, follow, read_tail
 from .membership import Committed
 from .topics import Admin, TopicError, id_of, made_anew
@@ -28,6 +28,7 @@ from .topics import Admin, TopicError, id_of, made_anew
 log = logging.getLogger("streamgauge.kafka")
 
 _SECONDS = 30.0
+_TRY_SECONDS = 3.0
 
 
 @dataclass
@@ -144,11 +145,14 @@ class GroupHistory:
             deadline = time.monotonic() + _SECONDS
             while True:
                 try:
-                    found = consumer.committed(asked, timeout=_SECONDS)
+                    found = consumer.committed(asked, timeout=_TRY_SECONDS)
                     break
                 except KafkaException as error:
-                    if not passing(error.args[0]) or time.monotonic() > deadline:
-                        raise
+                    # Who may not use the group is only told so beside the answer, which never comes.
+                    beside = consumer.poll(0.0)
+                    fault = (beside and beside.error()) or error.args[0]
+                    if not passing(fault) or time.monotonic() > deadline:
+                        raise refused(fault, "tell the group's positions", group=self.group_id) from None
                     time.sleep(0.1)  # a new broker's coordinators are still loading
         finally:
             consumer.close()

@@ -56,7 +56,7 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
 
     Raises `KafkaException` if the brokers don't answer, `DeltaError` for a damaged delta.
     """
-    settings = {**member_config(config, "streamgauge.tail"), "enable.partition.eof": True}
+    settings = {**member_config(config, topic), "enable.partition.eof": True}
     consumer = Consumer(settings, logger=LIBRARY_LOG)
     try:
         found = {partition: Tail(end=-1) for partition in starts}

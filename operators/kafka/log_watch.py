@@ -24,7 +24,7 @@ class LogWatch:
         if place is not None:
             self.merger.resume(place.resume, place.state)
         self._gather = Gather()
-        settings = {**member_config(plan.config, "streamgauge.watch"), "auto.offset.reset": "error"}
+        settings = {**member_config(plan.config, plan.merger_group), "auto.offset.reset": "error"}
         self._consumer = Consumer(settings, logger=LIBRARY_LOG)
         start = 0 if place is None else place.resume
         self._consumer.assign([TopicPartition(plan.table_topic, 0, start)])

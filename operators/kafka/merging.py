@@ -248,7 +248,7 @@ class LogMerger:
         try:
             self._place.keep(self._consumer, self.mergers)
         except KafkaException as error:
-            raise self._refused(error.args[0], "keep the place in") from None
+            raise self._refused(error.args[0], "keep the place in", "WRITE") from None
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._joined = True
@@ -287,6 +287,6 @@ class LogMerger:
         self._place.forget([place.partition for place in partitions])
         self._rebalance.let_go(consumer, partitions)
 
-    def _refused(self, error: KafkaError, doing: str) -> KafkaException:
+    def _refused(self, error: KafkaError, doing: str, right: str = "READ") -> KafkaException:
         topic, group = self._plan.table_topic, self._plan.merger_group
-        return refused(error, f"{doing} the table topic {topic!r}", topic=topic, group=group)
+        return refused(error, f"{doing} the table topic {topic!r}", topic=topic, group=group, right=right)

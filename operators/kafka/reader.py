@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
+from confluent_kafka import KafkaError
 
 from .bulk import BulkSource
 from .config import reader_config
+from .faults import refused
 from .messages import Messages
 from .plain import PlainSource
 from .secrets import without_secrets
@@ -26,7 +28,9 @@ _ANSWER_SECONDS = 30.0
 # Faults of librdkafka (rd_kafka_resp_err_t) that no waiting mends; all others pass when brokers return.
 _POSITION_GONE = {-140, 1}
 _NO_TOPIC = {3, -188, -190}
-_NOT_ALLOWED = {-169, 29, 30, 31, 58}
+_NOT_ALLOWED = {-169, 29, 31, 58}
+_NO_GROUP = 30
+"""No right to use the group: the client library wants a group's name, but a reader is in none."""
 
 
 class Reader:
@@ -217,8 +221,14 @@ class Reader:
     def _consider(self, fault: Fault) -> None:
         """Wait out what passes, raise what doesn't."""
         fault = fault._replace(text=without_secrets(fault.text))
+        if fault.code == _NO_GROUP:
+            return
         at = "" if fault.where is None else f" {fault.where[0]}[{fault.where[1]}]"
-        if fault.fatal or fault.code in _NOT_ALLOWED:
+        if fault.code in _NOT_ALLOWED:
+            topic = "" if fault.where is None else fault.where[0]
+            told = refused(KafkaError(fault.code, fault.text), f"let this client read{at}", topic=topic)
+            raise ReadError(f"{told} (at {self._address})")
+        if fault.fatal:
             raise ReadError(f"Kafka at {self._address} refuses{at}: {fault.text}; check the settings")
         if fault.code in _POSITION_GONE and fault.where is not None:
             raise ReadError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -35,14 +35,14 @@ def produce(
 class Faults:
     """What the messages of one attempt failed with, so far as waiting won't mend it."""
 
-    def __init__(self) -> None:
+    def __init__(self, messages: Sequence[Outgoing]) -> None:
         self.error: KafkaError | None = None
-        self._topic = ""
+        self._topics: Iterable[str] = {message.topic for message in messages}
 
     def note(self, error: KafkaError | None, message: Message) -> None:
         """The outcome of a message, as a producer reports it."""
         if error is not None and not passing(error) and self.error is None:
-            self.error, self._topic = error, message.topic() or ""
+            self.error, self._topics = error, [message.topic() or ""]
 
     def mended(self, messages: Sequence[Outgoing]) -> list[Outgoing] | None:
         """The messages to try instead, if they failed for their size and some may be cut; else None."""
@@ -53,4 +53,4 @@ class Faults:
     def told(self, error: KafkaError, group: str = "") -> KafkaException:
         """What to raise where an attempt failed with `error`: what its messages failed with says more."""
         told = self.error or error
-        return refused(told, "take a message", topic=self._topic, group=group, right="WRITE")
+        return refused(told, "take a message", topic=sorted(self._topics), group=group, right="WRITE")

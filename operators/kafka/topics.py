@@ -11,6 +11,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec, TopicMetadata
 
 from .clients import LIBRARY_LOG, client_config
+from .faults import passing, refused
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -57,7 +58,7 @@ def partitions_of(client: Admin, topic: str, seconds: float = _SECONDS) -> int:
                 f"there is no topic {topic!r} at {client.address}; "
                 "create it, or check its name and the address"
             )
-        raise TopicError(f"the topic {topic!r} can't be read: {found.error.str()}")
+        raise _unreadable(found.error, topic)
     if not found.partitions:
         raise TopicError(f"the topic {topic!r} has no partitions yet; try again")
     return len(found.partitions)
@@ -91,7 +92,7 @@ def id_of(client: Admin, topic: str) -> str:
     try:
         return topic_id(asked[topic].result(_SECONDS))
     except (KafkaException, TimeoutError) as error:
-        raise TopicError(f"the topic {topic!r} can't be described: {error}") from None
+        raise TopicError(f"the topic {topic!r} can't be described: {_told(error, topic)}") from None
 
 
 def begin_offsets(client: Admin, topic: str, partitions: list[int], seconds: float) -> dict[int, int]:
@@ -101,7 +102,17 @@ def begin_offsets(client: Admin, topic: str, partitions: list[int], seconds: flo
         found = client.list_offsets(asked, request_timeout=seconds) if asked else {}
         return {place.partition: done.result(seconds).offset for place, done in found.items()}
     except (KafkaException, TimeoutError) as error:
-        raise TopicError(f"no broker said where the topic {topic!r} begins: {error}") from None
+        raise TopicError(f"no broker said where the topic {topic!r} begins: {_told(error, topic)}") from None
+
+
+def _unreadable(error: KafkaError, topic: str) -> TopicError:
+    # Who may read or write a topic may also be told of it.
+    return TopicError(str(refused(error, f"tell of the topic {topic!r}", topic=topic)))
+
+
+def _told(error: Exception, topic: str) -> str:
+    fault = error.args[0] if isinstance(error, KafkaException) else None
+    return str(error) if fault is None or passing(fault) else str(_unreadable(fault, topic))
 
 
 def end_offsets(client: Admin, topic: str, partitions: int, seconds: float = _SECONDS) -> dict[int, int]:
@@ -113,17 +124,28 @@ def end_offsets(client: Admin, topic: str, partitions: int, seconds: float = _SE
         )
         return {place.partition: done.result(seconds).offset for place, done in found.items()}
     except (KafkaException, TimeoutError) as error:
-        raise TopicError(f"no broker said where the topic {topic!r} ends: {error}") from None
+        raise TopicError(f"no broker said where the topic {topic!r} ends: {_told(error, topic)}") from None
 
 
 def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> int:
-    """Make a topic unless it is there; gives its number of partitions. Raises `TopicError` if it can't be."""
+    """Make a topic unless it is there; gives its number of partitions. Raises `TopicError` if it can't be.
+
+    Who has no right to create topics can use one that somebody else has made.
+    """
+    found = _asked(client, topic, _SECONDS)
+    if found.error is None and found.partitions:
+        return len(found.partitions)
     wanted = NewTopic(topic, num_partitions=partitions, config=dict(config or {}))
     try:
         client.create_topics([wanted], operation_timeout=_SECONDS)[topic].result(_SECONDS)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise TopicError(f"the topic {topic!r} can't be created: {error.args[0].str()}") from None
+            settings = "".join(f", {name}={value}" for name, value in (config or {}).items())
+            raise TopicError(
+                f"the topic {topic!r} can't be created ({error.args[0].str()}): this user needs the right "
+                f"CREATE on the topic {topic!r}, or somebody must create it: {partitions} partition"
+                f"{'s' * (partitions > 1)}{settings}"
+            ) from None
     deadline = time.monotonic() + _SECONDS
     while True:
         # Brokers may not all know a new topic yet.
