@@ -78,7 +78,7 @@ class Ground:
     def __init__(self, broker: GuardedKafka) -> None:
         self.topic = f"in-{uuid.uuid4().hex[:8]}"
         self.group = f"team-{uuid.uuid4().hex[:8]}"
-        own = {"bootstrap.servers": broker.bootstrap_servers, **broker.settings("admin")}
+        own = {"bootstrap.servers": broker.bootstrap_servers, **broker.settings("admin"), "log_level": 0}
         self._admin = AdminClient(own)
         self._admin.create_topics([NewTopic(self.topic, 1)])[self.topic].result(30)
         producer = Producer(own)
