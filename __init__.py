@@ -1,8 +1,15 @@
 """Approximate analytics for streams that never end.
 
 How many different, which are the most frequent, how are they spread, show me a fair sample: answered in
-bounded memory, with stated error bounds, on Spark and straight off Kafka. Everything public is importable
-from here; nothing heavy is imported before it is used.
+bounded memory, with stated error bounds, on Spark and straight off Kafka.
+
+    Stream, json, count, distinct, …    say what is asked of a topic; run(), start() and on_spark() count it
+    StreamTester                        tries a stream out with no broker
+    query, merge, compare               ask tables of sketches
+    session, write, sketch, register    are for Spark
+    HLL, KLL, FrequentItems, …          are the sketches by themselves
+
+Everything public is importable from here; nothing heavy is imported before it is used.
 """
 
 from __future__ import annotations

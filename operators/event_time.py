@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -60,11 +61,16 @@ def in_utc(times: pl.Series) -> pl.Series:
     return zoned.dt.cast_time_unit("us")
 
 
-def why_none(time: Any) -> str:
-    """Why a row whose event time's expression gave `time` has none."""
+def why_none(time: Any, columns: Sequence[str]) -> str:
+    """Why a row has no event time, whose expression over `columns` gave `time`.
+
+    >>> print(why_none("4 July", ["at"]))
+    no event time: "at" is '4 July', not a time in ISO 8601
+    """
+    what = f'"{columns[0]}"' if len(columns) == 1 else "it"
     if time is None:
-        return "no event time: it is null"
-    return f"no event time: {str(time)[:_SHOWN]!r} is not a time in ISO 8601"
+        return f"no event time: {what} is null"
+    return f"no event time: {what} is {str(time)[:_SHOWN]!r}, not a time in ISO 8601"
 
 
 def first_line(error: BaseException) -> str:

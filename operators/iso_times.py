@@ -31,9 +31,9 @@ def read_times(text: pl.Series, unit: Any = "us") -> pl.Series:
     # From the form that is read fastest to the one that takes a pattern; each sees what is left.
     found = text.str.to_datetime("%+", time_unit=unit, time_zone="UTC", strict=False)
     for read in (_naive, _any_form):
-        missing = found.is_null() & text.is_not_null()
-        if not missing.any():
+        if found.null_count() == text.null_count():
             return found
+        missing = found.is_null() & text.is_not_null()
         later = pl.Series(found.name, [None] * len(found), found.dtype)
         later = later.scatter(missing.arg_true(), read(text.filter(missing), unit))
         found = found.zip_with(~missing, later)

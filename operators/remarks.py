@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from .kafka.dead_letters import DeadLetter
@@ -52,9 +53,9 @@ class Remarks:
             return
         self._unseen = {path for path in self._unseen if _all_null(decoded.frame, path)}
         if self._unseen:
-            wanted = _SAMPLE - len(self._sample)
-            rows = range(len(messages)) if decoded.rows is None else decoded.rows.tolist()
-            self._sample += [messages.value_at(row) or b"" for row in rows[: max(wanted, 0)]]
+            rows = np.arange(len(messages)) if decoded.rows is None else decoded.rows
+            wanted = rows[: _SAMPLE - len(self._sample)]
+            self._sample += [messages.value_at(row) or b"" for row in wanted.tolist()]
 
     def refused(self, letter: DeadLetter) -> None:
         """A message that can't be counted."""

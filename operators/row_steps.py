@@ -106,7 +106,7 @@ class RowSteps:
         if times.null_count():
             known = times.is_not_null().to_numpy()
             for number, value in zip(rows.numbers[~known], given.filter(pl.Series(~known))):
-                refuse(np.array([number]), why_none(value))
+                refuse(np.array([number]), why_none(value, self._of_time))
             rows, times = rows.keep(known), times.filter(pl.Series(known))
         found = np.ascontiguousarray(times.to_physical().to_numpy(), np.int64)
         if len(rows.numbers) < len(kept):

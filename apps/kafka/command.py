@@ -76,20 +76,25 @@ def _valid(name: str | None) -> str | None:
 @app.command()
 def start(
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port of 127.0.0.1; a free one by default.")
+        int | None,
+        typer.Option(metavar="PORT", min=1, max=65535, help="Port of 127.0.0.1; a free one by default."),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(file_okay=False, help="Folder that keeps topics and messages; else they go with it."),
+        typer.Option(
+            metavar="FOLDER",
+            file_okay=False,
+            help="Folder that keeps topics and messages; else they go with it.",
+        ),
     ] = None,
     name: Annotated[
-        str, typer.Option(callback=_valid, help="Its name, where several brokers are to run.")
+        str, typer.Option(metavar="NAME", callback=_valid, help="Its name, where several brokers are to run.")
     ] = DEFAULT,
 ) -> None:
     """Start a broker in the background and print its address.
 
-    It takes some seconds, the first time half a minute more. Only programs on this machine reach it, and it
-    asks none of them for a password.
+    It takes some seconds, the first time half a minute more, and stays until `streamgauge kafka stop`. Only
+    programs on this machine reach it, and it asks none of them for a password.
 
         streamgauge kafka start
 
@@ -164,7 +169,8 @@ def _show(running: Running, named: bool) -> bool:
 @app.command()
 def stop(
     name: Annotated[
-        str | None, typer.Option(callback=_valid, help="Which one, where several brokers run.")
+        str | None,
+        typer.Option(metavar="NAME", callback=_valid, help="Which one, where several brokers run."),
     ] = None,
 ) -> None:
     """Stop the broker; what was written stays if it was started with `--data`.

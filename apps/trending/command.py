@@ -21,9 +21,11 @@ class Engine(StrEnum):
 def trending(
     engine: Annotated[Engine, typer.Option(help="Spark, or the standalone consumer.")] = Engine.spark,
     seconds: Annotated[
-        float, typer.Option(min=1, help="How long to stream; a recording may end earlier.")
+        float, typer.Option(metavar="SECONDS", min=1, help="How long to stream; a recording may end earlier.")
     ] = 30.0,
-    rate: Annotated[float, typer.Option(min=1, help="Posts a second to generate, on average.")] = 20_000.0,
+    rate: Annotated[
+        float, typer.Option(metavar="POSTS", min=1, help="Posts a second to generate, on average.")
+    ] = 20_000.0,
     input: Annotated[
         Path | None,
         typer.Option(
@@ -32,9 +34,10 @@ def trending(
         ),
     ] = None,
     speed: Annotated[
-        float, typer.Option(min=0, help="Replay the recording so many times faster; 0 is at once.")
+        float,
+        typer.Option(metavar="TIMES", min=0, help="Replay the recording so many times faster; 0 is at once."),
     ] = 1.0,
-    seed: Annotated[int, typer.Option(help="Another number generates other posts.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Another number generates other posts.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the broker up and print its address.")] = False,
 ) -> None:

@@ -54,8 +54,8 @@ def test_a_text_column_as_event_time_takes_every_form_and_says_what_it_cannot_re
     assert tester.account.dead_lettered == 2
     assert tester.account.counted == len(EXTENDED + BASIC)
     assert [letter.reason for letter in tester.refused] == [
-        "no event time: '4 July' is not a time in ISO 8601",
-        "no event time: it is null",
+        "no event time: \"at\" is '4 July', not a time in ISO 8601",
+        'no event time: "at" is null',
     ]
 
 

@@ -47,7 +47,7 @@ def test_a_stream_whose_times_cannot_be_read_is_told_of_once_with_reason_and_exa
     assert [record.getMessage() for record in caplog.records] == [told]
     assert told == (
         "30 of the first 30 messages of 'posts' can't be counted; they go to the topic 'posts.dead-letters'. "
-        "29 for this reason: no event time: '00.07.2013' is not a time in ISO 8601. "
+        "29 for this reason: no event time: \"at\" is '00.07.2013', not a time in ISO 8601. "
         'The first of these, at posts[0] offset 0: \'{"at": "00.07.2013"}\''
     )
 

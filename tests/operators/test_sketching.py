@@ -200,7 +200,7 @@ def test_filtered_rows_need_no_event_time_and_move_none(cuts: list[int]) -> None
     frame = pl.DataFrame(rows, schema=source.source.schema, orient="row")
     table, account, refused, time = sketched(posts, frame, np.full(7, int(NOW * 1000)), cuts)
     assert account == Account(read=7, counted=2, filtered=4, dead_lettered=1)
-    assert refused == {6: "no event time: 'soon' is not a time in ISO 8601"}
+    assert refused == {6: "no event time: \"at\" is 'soon', not a time in ISO 8601"}
     assert time.seen_us == int(datetime(2025, 12, 31, 12, 0, 30, tzinfo=UTC).timestamp()) * SECOND
     assert table.column("posts").to_pylist() == [2]
 
