@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,14 +20,16 @@ from confluent_kafka import TopicPartition as Partition
 
 from ..operators.kafka.clients import client_config, producer_config
 from ..operators.kafka.delta_log import LARGEST, split
-from ..operators.kafka.faults import passing
+from ..operators.kafka.faults import Refused, refused
 from ..operators.kafka.patience import Patience
+from ..operators.kafka.secrets import Settings
 from ..operators.kafka.topics import admin, partitions_of
 from ..operators.query import query
 from ..operators.table import to_ipc, write_parquet
 from .kafka_cluster import reporting_consumer
 
 _SECONDS = 10.0
+_printing = threading.Lock()
 
 
 class Batch(NamedTuple):
@@ -64,20 +67,28 @@ class KafkaSink:
 
     A message holds the windows that one micro-batch closed, of the groups that belong to its partition by the
     hash of their keys; its headers `query` and `batch` say which. Messages and the batch's number are
-    committed in one transaction, the number as an offset of the consumer group
-    ``streamgauge-sink-<query>``, so that a batch that is there is not sent again. Read the topic with
-    ``isolation.level=read_committed``.
+    committed in one transaction, the number as an offset of the consumer group ``<prefix>-<query>``, so that
+    a batch that is there is not sent again; the transaction's id is ``<prefix>-<query>-<topic>``. Read the
+    topic with ``isolation.level=read_committed``. Any number of queries may share a sink.
 
-    Raises `TopicError` for a topic that doesn't exist, `RuntimeError` where Kafka refuses.
+    Raises `TopicError` for a topic that doesn't exist, `RuntimeError` where Kafka refuses, with the right
+    that is missing.
     """
 
-    def __init__(self, topic: str, bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        topic: str,
+        bootstrap_servers: str,
+        config: Mapping[str, Any] | None = None,
+        prefix: str = "streamgauge-sink",
+    ) -> None:
         self._topic = topic
-        self._config = {**(config or {}), "bootstrap.servers": bootstrap_servers}
-        self._sender: _Sender | None = None
+        self._config = Settings({**(config or {}), "bootstrap.servers": bootstrap_servers})
+        self._prefix = prefix
+        self._senders: dict[str, _Sender] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_sender": None}
+        return {**self.__dict__, "_senders": {}}
 
     def __call__(self, table: pa.Table, batch: Batch) -> None:
         """Send a batch's windows; waits while brokers are away."""
@@ -92,27 +103,35 @@ class KafkaSink:
         while True:
             try:
                 # A producer that starts settles the transaction that its predecessor left.
-                self._sender = self._sender or _Sender(self._config, self._topic, batch.query)
-                self._sender.send(messages, batch)
+                if batch.query not in self._senders:
+                    self._senders[batch.query] = _Sender(
+                        self._config, self._topic, f"{self._prefix}-{batch.query}"
+                    )
+                self._senders[batch.query].send(messages, batch)
                 waiting.done()
                 return
             except KafkaException as error:
-                self._sender = None
-                if not passing(error.args[0]):
-                    raise RuntimeError(
-                        f"batch {batch.number} can't be written to {self._topic!r}: {error.args[0].str()}"
-                    ) from None
+                self._senders.pop(batch.query, None)
+                told = refused(
+                    error.args[0],
+                    f"write batch {batch.number} to {self._topic!r}",
+                    topic=self._topic,
+                    group=f"{self._prefix}-{batch.query}",
+                    right="WRITE",
+                )
+                if isinstance(told, Refused):
+                    raise RuntimeError(f"{told}; the sink's names begin with its prefix") from None
                 waiting.failed(error)
 
 
 class _Sender:
     """A transactional producer, and the group that remembers what it sent."""
 
-    def __init__(self, config: Mapping[str, Any], topic: str, query: str) -> None:
-        name = f"streamgauge-sink-{query}"
+    def __init__(self, config: Mapping[str, Any], topic: str, group: str) -> None:
         self._topic = topic
-        self._group = reporting_consumer(client_config(config), name)
-        settings = {**producer_config(config, LARGEST + 4096), "transactional.id": name}
+        self._group = reporting_consumer(client_config(config), group)
+        # Sinks of one query that write to several topics would fence each other by the same id.
+        settings = {**producer_config(config, LARGEST + 4096), "transactional.id": f"{group}-{topic}"}
         self._producer = Producer(settings, logger=logging.getLogger("streamgauge.kafka"))
         self._producer.init_transactions(_SECONDS)
 
@@ -138,5 +157,9 @@ class ConsoleSink:
 
     def __call__(self, table: pa.Table, batch: Batch) -> None:
         """Print a batch's windows."""
-        with pl.Config(tbl_rows=self._rows, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True):
+        # Polars has one way to print for the whole process, and queries have a thread each.
+        with (
+            _printing,
+            pl.Config(tbl_rows=self._rows, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True),
+        ):
             print(query(table).sort("window_start"), file=sys.stdout, flush=True)

@@ -312,6 +312,15 @@ def test_a_batch_is_in_a_topic_once_however_often_it_is_written(
     sink(table, Batch(batch.query, 8))
     sink(table, Batch(batch.query, 8))
     assert sum(part.num_rows for part in read_topic(kafka, name)) == 2 * table.num_rows
+    # Another query's batches of the same numbers are others, in the same sink too; and one query may write to
+    # two topics in turn.
+    beside = KafkaSink(topic(2), kafka.bootstrap_servers, prefix="mine")
+    for number in (7, 8, 8):
+        sink(table, Batch("other" + name, number))
+        beside(table, Batch(batch.query, number))
+        sink(table, Batch(batch.query, number))
+    assert sum(part.num_rows for part in read_topic(kafka, name)) == 4 * table.num_rows
+    assert sum(part.num_rows for part in read_topic(kafka, beside._topic)) == 2 * table.num_rows
 
 
 def test_a_broker_that_goes_away_is_waited_for(
