@@ -221,9 +221,9 @@ def reporting_consumer(config: Mapping[str, str], group: str) -> Any:
 def group_refused(group: str) -> PermissionError:
     """The error for a consumer group that this user may not use."""
     return PermissionError(
-        f"progress is kept in the consumer group {group!r}, and the right Read on it is missing; grant it, "
-        "or name groups that are allowed by the option groupIdPrefix, or one by kafka.group.id, another "
-        "for each query"
+        f"this user needs the right READ on the consumer group {group!r}, in which workers keep what they "
+        "know; or name groups that are allowed by the option groupIdPrefix, or one by kafka.group.id, "
+        "another for each query"
     )
 
 

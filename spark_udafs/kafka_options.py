@@ -21,7 +21,7 @@ Emit = Literal["messages", "rows", "sketches"]
 _OWN = {
     "kafka.key.deserializer": "decode with from_json or a stream",
     "kafka.value.deserializer": "decode with from_json or a stream",
-    "kafka.auto.offset.reset": "use startingOffsets",
+    "kafka.auto.offset.reset": "use startingOffsets, and failOnDataLoss for messages that are gone",
     "kafka.enable.auto.commit": "Spark's checkpoint holds the offsets",
     "kafka.enable.auto.offset.store": "Spark's checkpoint holds the offsets",
     "kafka.interceptor.classes": "librdkafka has none of Java's interceptors",
@@ -87,6 +87,9 @@ class KafkaOptions:
         """
         given = {key.lower(): str(value) for key, value in options.items()}
         _refuse(given)
+        for name in settings:
+            if (key := f"kafka.{name}") in _OWN:
+                raise ValueError(f"the stream's config sets {name!r}, which Spark can't take: {_OWN[key]}")
         config = Settings({key[len("kafka.") :]: v for key, v in given.items() if key.startswith("kafka.")})
         config = Settings({**settings, **config})
         if not config.get("bootstrap.servers"):

@@ -23,7 +23,7 @@ from ..operators.kafka.dead_letters import LARGEST_LETTER
 from ..operators.kafka.faults import passing
 from ..operators.kafka.messages import Messages
 from ..operators.kafka.outgoing import Outgoing
-from ..operators.kafka.reader import Reader, ReadError
+from ..operators.kafka.reader import PositionGone, Reader, ReadError
 from ..operators.kafka.sending import Faults, produce
 from ..operators.remarks import Remarks
 from ..operators.sources import KafkaSource
@@ -65,7 +65,10 @@ def reading(
     except ReadError as error:
         if reader is not None:
             reader.close()
-        raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {error}") from None
+        told = str(error)
+        if isinstance(error, PositionGone):
+            told = f"{error.lost}; set the option failOnDataLoss to false to go on with what there is"
+        raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {told}") from None
     except BaseException:
         # A task that was cancelled leaves its reader somewhere within the range.
         if reader is not None:

@@ -16,9 +16,9 @@ from .faults import refused
 from .messages import Messages
 from .plain import PlainSource
 from .secrets import without_secrets
-from .source import EARLIEST, LATEST, Fault, ReadError, Source, TopicPartition
+from .source import EARLIEST, LATEST, Fault, PositionGone, ReadError, Source, TopicPartition
 
-__all__ = ["EARLIEST", "LATEST", "ReadError", "Reader"]
+__all__ = ["EARLIEST", "LATEST", "PositionGone", "ReadError", "Reader"]
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -231,9 +231,8 @@ class Reader:
         if fault.fatal:
             raise ReadError(f"Kafka at {self._address} refuses{at}: {fault.text}; check the settings")
         if fault.code in _POSITION_GONE and fault.where is not None:
-            raise ReadError(
-                f"offset {self._next.get(fault.where)} of{at} is no longer, or not yet, there: {fault.text}; "
-                'start from another, or set "auto.offset.reset" to "earliest" to skip what is lost'
+            raise PositionGone(
+                f"offset {self._next.get(fault.where)} of{at} is no longer, or not yet, there: {fault.text}"
             )
         if fault.code in _NO_TOPIC and fault.where is not None:
             # Said of a broker that has just come back, too: ask again.

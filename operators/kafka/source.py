@@ -18,6 +18,19 @@ class ReadError(RuntimeError):
     """Kafka can't give what was asked, and waiting won't mend it; the message says why and what to do."""
 
 
+class PositionGone(ReadError):
+    """An offset is not there; `lost` says which, without what to do."""
+
+    def __init__(self, lost: str) -> None:
+        super().__init__(
+            f'{lost}; start from another, or set "auto.offset.reset" to "earliest" to skip what is lost'
+        )
+        self.lost = lost
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return type(self), (self.lost,)
+
+
 class Fault(NamedTuple):
     """An error that librdkafka reports: its code (``rd_kafka_resp_err_t``), its words, and where."""
 

@@ -282,8 +282,9 @@ def test_messages_that_expired_fail_the_query_or_are_skipped(
         done.result(10)
     # Another client, since this one has fetched them already.
     elsewhere = {"subscribe": name, "kafka.client.id": "another"}
-    with pytest.raises(RuntimeError, match=rf"reading {name}-0 from 1 to 4: offset 1 of"):
+    with pytest.raises(RuntimeError, match=rf"reading {name}-0 from 1 to 4: offset 1 of") as told:
         Query(kafka, query.log, **elsewhere).batch()
+    assert "failOnDataLoss" in str(told.value) and "auto.offset.reset" not in str(told.value)
     going_on = Query(kafka, query.log, **elsewhere, failOnDataLoss="false")
     batches = going_on.batch()
     assert batches is not None
