@@ -25,9 +25,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from ..operators.grouping import hash_keys
 from ..operators.lateness import YEAR_10000
 from ..operators.merge import Accumulator
-from ..operators.table import END, START, TIME_TYPE, from_ipc, to_ipc
-from ..operators.table_windows import ALL_TIME
-from ..sketches.protocol import SketchError
+from ..operators.table import END, START, TIME_TYPE, aggregates_of, from_ipc, keys_of, to_ipc
+from ..operators.table_windows import ALL_TIME, windows_told
+from .definitions import check_same, pack
 from .forms import quoted, spark_type
 from .partials import Partials
 
@@ -91,7 +91,7 @@ class BucketedPartials(Partials):
         if rows.isStreaming:
             _check_state_store(rows)
             closed = buckets.transformWithState(BucketMerge(self.table), _STATE, "append", "EventTime")
-            merged = closed.mapInArrow(_unpacking(schema), columns)
+            merged = closed.mapInArrow(_unpacking(self.table, schema), columns)
         else:
             merged = buckets.applyInArrow(_merging(self.table, schema), columns)
         edges = [F.col(START), F.col(END)]
@@ -144,18 +144,33 @@ class BucketMerge(StatefulProcessor):
 
 
 def _fold(schema: pa.Schema, parts: Iterable[bytes], start: int, end: int) -> pa.Table:
-    """The parts of one window merged. Raises `SketchError` for those of another definition."""
-    tables = [from_ipc(part) for part in parts]
-    if not all(table.schema.equals(schema, check_metadata=True) for table in tables):
-        raise SketchError(
-            "the checkpoint holds sketches of another definition of this table; give what has changed a "
-            "checkpoint folder of its own"
-        )
-    table = pa.concat_tables(tables)
+    """The parts of one window merged. Raises `ChangedDefinition` for those of another definition."""
+    table = pa.concat_tables([_same(from_ipc(part), schema) for part in parts])
     rows = table.num_rows
     merged = Accumulator(schema)
     merged.fold_as(table, np.full(rows, start, np.int64), np.full(rows, end - start, np.int64))
     return merged.table()
+
+
+def _same(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table that was kept, if it is of this definition. Raises `ChangedDefinition` if it is not."""
+    if not table.schema.equals(schema, check_metadata=True):
+        # Tables of earlier versions don't tell their windows.
+        windows = windows_told(table.schema) and windows_told(schema)
+        told = [_definition(kept, windows is not None) for kept in (table.schema, schema)]
+        check_same(*map(pack, told))
+    return table.cast(schema)
+
+
+def _definition(schema: pa.Schema, windows: bool) -> dict[str, Any]:
+    """What a table's columns are, and its windows."""
+    aggregates = {name: asked.definition() for name, asked in aggregates_of(schema).items()}
+    told = windows_told(schema) if windows else None
+    return {
+        "keys": keys_of(schema),
+        "window": told and told.definition(),
+        "aggregates": aggregates,
+    }
 
 
 def _merging(own: pa.Schema, schema: pa.Schema) -> Any:
@@ -166,10 +181,10 @@ def _merging(own: pa.Schema, schema: pa.Schema) -> Any:
     return merge
 
 
-def _unpacking(schema: pa.Schema) -> Any:
+def _unpacking(own: pa.Schema, schema: pa.Schema) -> Any:
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for table in batch.column(0):
-                yield from from_ipc(table.as_buffer()).cast(schema).to_batches()
+                yield from _same(from_ipc(table.as_buffer()), own).cast(schema).to_batches()
 
     return unpack

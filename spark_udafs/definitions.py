@@ -11,6 +11,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +21,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import StructType
 
 from ..operators.definition_change import differences
+from ..operators.table_windows import START
 
 NAME = "streamgauge-definition"
 _KEY = "definition"
+_LABEL = "streamgauge.definition"
 
 
 class ChangedDefinition(ValueError):
@@ -79,6 +82,26 @@ def remembering(rows: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
     spark.dataSource.register(DefinitionSource)
     remembered = spark.readStream.format(NAME).schema(rows.schema).option(_KEY, pack(definition)).load()
     return rows.unionAll(remembered)
+
+
+def labelled(table: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
+    """A table of sketches whose micro-batches say what they were made by, for `check_logged`."""
+    return table.withMetadata(START, {_LABEL: pack(definition)})
+
+
+def check_logged(batch: DataFrame, checkpoint: str, number: int) -> None:
+    """Compares a micro-batch with what Spark logged when it was planned.
+
+    One that an earlier query planned and didn't finish is run again before any source is asked. Raises
+    `ChangedDefinition`; nothing is compared where the window's start was left out of the batch.
+    """
+    label = next((field.metadata.get(_LABEL) for field in batch.schema if field.name == START), None)
+    logged = batch.sparkSession.read.text(f"{checkpoint.rstrip('/')}/offsets/{number}").collect()
+    for (line,) in logged:
+        # A line for each source: JSON, or a dash.
+        with suppress(json.JSONDecodeError):
+            if isinstance(told := json.loads(line), dict):
+                check_same(told.get(_KEY), label)
 
 
 class DefinitionSource(DataSource):

@@ -31,7 +31,7 @@ from ..operators.sketching import Sketcher
 from ..operators.stream import Stream
 from ..operators.table import START, schema_of, table_schema
 from ..operators.table_windows import TableWindows
-from .definitions import remembering
+from .definitions import labelled, remembering
 from .forms import quoted
 from .merge_plan import merge_timed, merge_whole, partials_of
 from .partials import Partials
@@ -133,8 +133,9 @@ class Sketching:
         if self.windows is None:
             return merge_whole(partials, plan)
         if self.lateness is not None and self.frame.isStreaming:
-            partials = remembering(partials, self._definition(asked))
-            partials = partials.withWatermark(START, self.lateness[1])
+            definition = self._definition(asked)
+            partials = remembering(partials, definition).withWatermark(START, self.lateness[1])
+            return labelled(merge_timed(partials, plan, self.windows.over(START)), definition)
         return merge_timed(partials, plan, self.windows.over(START))
 
     def _definition(self, asked: Stream) -> dict[str, Any]:

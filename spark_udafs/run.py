@@ -8,16 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from ..operators.accounting import Account
 from ..operators.sources import KafkaSource
 from ..operators.stream import Stream
+from .definitions import check_logged, labelled
 from .kafka_offsets import Offsets
 from .kafka_source import bound
 from .kafka_tasks import plan_of
 from .merge_plan import OBSERVED, merge_announced
 from .partials import ACCOUNT
+from .running import Running
 from .sinks import Batch, Sink
 from .tables import as_table
 
@@ -75,7 +77,7 @@ def on_spark(
         given["deadLetterTopic"] = letters
     reader = spark.readStream if streaming else spark.read
     partials = reader.format(source).options(**{**given, **more}).load()
-    return merge_announced(partials, plan)
+    return labelled(merge_announced(partials, plan), stream.definition())
 
 
 def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] = {}) -> str:
@@ -104,13 +106,14 @@ def write(
     available_now: bool = False,
     every: str | None = None,
     name: str | None = None,
-) -> Any:
+) -> Running:
     """Start a query that hands each micro-batch's closed windows to the sinks, in order; gives the query.
 
     `table` is what `on_spark` or `sketch` gave; `checkpoint` a folder that is this query's alone. A batch
     that is repeated after a crash comes with the same number and the same windows: the sinks in
     `spark_udafs.sinks` take it once. `every` is the time between micro-batches (as soon as possible unless
-    given); with `available_now` the query ends by itself when all that is there now is in.
+    given); with `available_now` the query ends by itself when all that is there now is in. Ctrl-C while
+    ``awaitTermination()`` waits ends the query in order, and is told in one line.
     """
     writer = table.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint))
     if name is not None:
@@ -123,15 +126,16 @@ def write(
     known: dict[str, str] = {}
 
     def hand_on(frame: DataFrame, number: int) -> None:
+        if not known:
+            check_logged(frame, str(checkpoint), number)
+            known["id"] = _query_id(frame.sparkSession, str(checkpoint))
         found = as_table(frame)
         if not found.num_rows:
             return
-        if not known:
-            known["id"] = _query_id(frame.sparkSession, str(checkpoint))
         for sink in sinks:
             sink(found, Batch(known["id"], number))
 
-    return writer.foreachBatch(hand_on).start()
+    return Running(writer.foreachBatch(hand_on).start())
 
 
 def _query_id(spark: SparkSession, checkpoint: str) -> str:
@@ -149,8 +153,8 @@ def account_of(query: Any) -> Account:
     progressed = query.recentProgress
     for progress in reversed(progressed):
         observed = progress["observedMetrics"].get(OBSERVED)
-        # A batch in which the source had no part observes nulls; Spark Connect leaves those out.
-        found = {} if observed is None else observed.asDict()
+        # A batch in which the source had no part observes nulls.
+        found = {} if observed is None else _by_name(observed)
         if found.get("read") is not None:
             return Account(**{name: found[name] for name in ACCOUNT})
     for progress in reversed(progressed):
@@ -159,3 +163,11 @@ def account_of(query: Any) -> Account:
             with suppress(ValueError):
                 return Offsets.from_json(json.loads(source["endOffset"] or "null")).account()
     return Account()
+
+
+def _by_name(observed: Row) -> dict[str, Any]:
+    """What was observed; Spark Connect gives a row of values and of the schema that names them."""
+    found = observed.asDict()
+    if found.keys() != {"values", "schema"}:
+        return found
+    return dict(zip((field["name"] for field in found["schema"]["fields"]), found["values"]))

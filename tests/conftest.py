@@ -33,6 +33,6 @@ def spark() -> Iterator[Any]:
     """One local Spark session for the whole run."""
     from streamgauge.spark_udafs.session import session
 
-    spark = session("tests", master="local[2]", config={"spark.ui.enabled": "false"})
+    spark = session("tests", master="local[2]", config={"spark.ui.port": "0"})
     yield spark
     spark.stop()

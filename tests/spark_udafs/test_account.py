@@ -32,8 +32,10 @@ def test_the_last_batch_that_observed_anything_tells_it() -> None:
     first, last = Row(*NAMES)(2, 2, 0, 0, 0), Row(*NAMES)(9, 6, 1, 1, 1)
     nothing = Row(*NAMES)(*[None] * 5)
     assert account_of(query(first, last, nothing)) == Account(9, 6, 1, 1, 1)
-    # As Spark Connect tells of nulls: not at all.
-    assert account_of(query(first, last, Row(x=1))) == Account(9, 6, 1, 1, 1)
+    # As Spark Connect tells it.
+    schema = {"type": "struct", "fields": [{"name": name, "type": "long"} for name in NAMES]}
+    nothing, last = (Row(values=values, schema=schema) for values in ([None] * 5, [9, 6, 1, 1, 1]))
+    assert account_of(query(first, last, nothing)) == Account(9, 6, 1, 1, 1)
 
 
 def test_a_query_started_again_knows_what_was_settled() -> None:

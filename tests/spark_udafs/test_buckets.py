@@ -16,9 +16,10 @@ from streamgauge.operators.lateness import YEAR_10000, PartitionTime
 from streamgauge.operators.merge import merge
 from streamgauge.operators.sketching import Sketcher
 from streamgauge.operators.stream import Stream
-from streamgauge.operators.table import END, from_ipc, schema_of, to_ipc
-from streamgauge.sketches.protocol import SketchError
-from streamgauge.spark_udafs.buckets import BUCKETS, BucketedPartials, BucketMerge
+from streamgauge.operators.table import END, from_ipc, schema_of, table_schema, to_ipc
+from streamgauge.operators.table_windows import TableWindows
+from streamgauge.spark_udafs.buckets import BUCKETS, BucketedPartials, BucketMerge, _unpacking
+from streamgauge.spark_udafs.definitions import ChangedDefinition
 
 MINUTE = 60_000_000
 
@@ -91,10 +92,25 @@ def test_a_bucket_is_merged_as_it_comes_and_given_out_once() -> None:
 
 
 def test_state_of_another_definition_is_refused() -> None:
-    handle, merging = Handle(), BucketMerge(schema_of(stream(seen=ask.quantiles("id", 0.02))))
+    own = schema_of(stream(seen=ask.quantiles("id", 0.02)))
+    handle, merging = Handle(), BucketMerge(own)
     merging.init(handle)  # type: ignore[arg-type]
-    with pytest.raises(SketchError, match="a checkpoint folder of its own"):
-        merging.handleInputRows((0, 0, MINUTE), iter([Row(__table=to_ipc(table(6, stream())))]), None)
+    kept = to_ipc(table(6, stream()))
+    told = r'the aggregate "seen" changed from .*0\.01.* to .*0\.02.* checkpoint folder of its own'
+    with pytest.raises(ChangedDefinition, match=told):
+        merging.handleInputRows((0, 0, MINUTE), iter([Row(__table=kept)]), None)
+    # A window that is closed before anything new comes to it.
+    closed = pa.RecordBatch.from_pydict({"table": [kept]})
+    with pytest.raises(ChangedDefinition, match=told):
+        list(_unpacking(own, own)(iter([closed])))
+    whole = schema_of(stream())
+    minutes = table_schema({"id": pa.int64()}, stream().aggregates, TableWindows.of(2 * MINUTE))
+    with pytest.raises(ChangedDefinition, match="the window changed from"):
+        list(_unpacking(minutes, minutes)(iter([closed])))
+    # Tables of earlier versions said nothing of their windows.
+    silent = table_schema({"id": pa.int64()}, stream().aggregates, None)
+    earlier = pa.RecordBatch.from_pydict({"table": [to_ipc(from_ipc(kept).cast(silent))]})
+    assert sum(batch.num_rows for batch in _unpacking(whole, whole)(iter([earlier]))) > 0
 
 
 @pytest.mark.spark

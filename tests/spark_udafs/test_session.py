@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -70,3 +73,36 @@ def _interpreter(batches: Any) -> Any:
     for _ in batches:
         pass
     yield pa.RecordBatch.from_pydict({"path": [sys.executable], "package": [streamgauge.__name__]})
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="Linux tells in /proc who listens where")
+def test_a_local_session_listens_on_loopback_alone_its_page_too(spark: Any) -> None:
+    spark.range(1).mapInArrow(_interpreter, "path string, package string").collect()
+    sockets = set()
+    for process in _with_children(spark.sparkContext._gateway.proc.pid):
+        for opened in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                sockets.add(opened.readlink().name)
+    doors = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            _, local, _, state, *more = line.split()
+            if state == LISTENS and f"socket:[{more[5]}]" in sockets:
+                address, port = local.split(":")
+                doors[int(port, 16)] = address
+    assert set(doors.values()) <= LOOPBACK, doors
+    assert urlsplit(spark.sparkContext.uiWebUrl).port in doors
+
+
+LISTENS = "0A"
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
+"""As Linux writes 127.0.0.1, and the same in IPv6."""
+
+
+def _with_children(process: int) -> Iterator[int]:
+    yield process
+    for found in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in found.read_text().split():
+                yield from _with_children(int(child))

@@ -1,0 +1,114 @@
+"""A checkpoint of another definition is refused before the first micro-batch, with the difference."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from streamgauge.operators import aggregates as ask
+from streamgauge.operators.aggregates import Aggregate
+from streamgauge.spark_udafs.definitions import ChangedDefinition, check_same, pack
+from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.run import write
+
+
+def told(**aggregates: Aggregate) -> str:
+    """A packed definition with these aggregates."""
+    return pack({"aggregates": {name: asked.definition() for name, asked in aggregates.items()}})
+
+
+def test_nothing_is_said_of_the_same_and_of_what_is_not_known() -> None:
+    one = told(n=ask.count(), users=ask.distinct("user"))
+    check_same(one, one)
+    check_same(None, one)
+    check_same(one, None)
+
+
+def test_the_order_of_columns_counts_since_state_is_found_by_it() -> None:
+    first, other = told(n=ask.count(), m=ask.count("x")), told(m=ask.count("x"), n=ask.count())
+    with pytest.raises(ChangedDefinition, match="the aggregates' order changed from n, m to m, n"):
+        check_same(first, other)
+
+
+USERS = ask.distinct("user")
+
+
+def asked(
+    rows: Any,
+    more: dict[str, Aggregate],
+    size: str = "1 minute",
+    keys: tuple[str, ...] = (),
+    name: str = "users",
+    users: Aggregate = USERS,
+) -> Any:
+    """A table of sketches of a streaming DataFrame."""
+    timed = sketch(rows).withWatermark("at", "5 seconds")
+    return timed.groupBy(*keys, window("at", size)).agg(**{name: users}, **more)
+
+
+CHANGES: list[tuple[dict[str, Any], str]] = [
+    (
+        {"users": ask.distinct("lang")},
+        '"users" changed from distinct("user", lg_k=12) to distinct("lang", lg',
+    ),
+    ({"users": ask.distinct("user", lg_k=10)}, 'to distinct("user", lg_k=10)'),
+    ({"name": "people"}, 'the aggregate "users" was renamed to "people"'),
+    ({"size": "2 minutes"}, 'the window changed from 1m over "at" to 2m over "at"'),
+    ({"keys": ("lang",)}, 'the grouping changed from no keys to "lang"'),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "more", [{}, {"seen": ask.membership("user", capacity=100)}], ids=["Catalyst", "buckets"]
+)
+def test_a_plain_stream_is_refused_another_s_checkpoint(
+    spark: Any, frame_of: Callable[..., pl.DataFrame], tmp_path: Path, more: dict[str, Aggregate]
+) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+
+    def add(number: int) -> None:
+        file = folder / f"{number}.parquet"
+        frame_of(number, rows=50).select("at", "user", "lang").write_parquet(file)
+        os.utime(file, (1_700_000_000 + number,) * 2)
+
+    def run(**changed: Any) -> Any:
+        files = spark.readStream.schema("at timestamp_ntz, user string, lang string").parquet(str(folder))
+        table = asked(files.selectExpr("cast(at as timestamp) as at", "user", "lang"), more, **changed)
+        # As a user does it who knows of no function of ours that writes.
+        writer = table.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        try:
+            query.awaitTermination(120)
+        except Exception as error:
+            return str(error)
+        return sum(batch["numInputRows"] for batch in query.recentProgress)
+
+    def unfinished(**changed: Any) -> str:
+        """What `write` says whose first batch was planned before, and not finished."""
+        last = max((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+        for path in (last, last.with_name(f".{last.name}.crc")):
+            path.unlink()
+        files = spark.readStream.schema("at timestamp_ntz, user string, lang string").parquet(str(folder))
+        table = asked(files.selectExpr("cast(at as timestamp) as at", "user", "lang"), more, **changed)
+        query = write(table, tmp_path / "checkpoint", available_now=True)
+        with pytest.raises(Exception, match="made by another definition") as told:
+            query.awaitTermination(120)
+        return str(told.value)
+
+    add(0)
+    assert run() == 50
+    add(1)
+    for changed, difference in CHANGES:
+        said = str(run(**changed))
+        assert "the checkpoint was made by another definition" in said
+        assert difference in said
+    assert run() == 50
+    changed, difference = CHANGES[0]
+    assert difference in unfinished(**changed)
