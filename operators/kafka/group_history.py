@@ -98,14 +98,15 @@ class GroupHistory:
             place = follow(start, partition, self.logs, self.stream.delay_us).place if self.logs else nothing
             if place.offset >= 0:
                 found[partition] = place
-                log.warning(
-                    "the group %s has lost its offset of %s[%d]; going on at %d, where the table topic ends",
-                    *(self.group_id, self.topic, partition, place.offset),
-                )
             elif self.new and ends is not None:
                 found[partition] = replace(nothing, offset=ends[partition])
         if found and not self._commit(found):
             found = {p: place for p, place in self._committed().items() if p in found}
+        elif found and not self.new:
+            log.warning(
+                "the group %s has lost its offsets of %s; going on where the table topic ends: %s",
+                *(self.group_id, self.topic, {p: found[p].offset for p in sorted(found)}),
+            )
         return {p: place.offset for p, place in (self.places | found).items()}
 
     def _check_definition(self, topics: set[str]) -> None:

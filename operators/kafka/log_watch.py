@@ -5,7 +5,11 @@ Only headers and counts are looked at, so that it costs little: windows are told
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 
 from ..merger import Merger
 from ..plan import Plan
@@ -14,6 +18,49 @@ from .delta_log import decode
 from .faults import passing
 from .parts import Gather
 from .snapshots import Snapshot, is_snapshot
+from .topics import admin
+
+_SECONDS = 2.0
+_ANSWER_SECONDS = 10.0
+
+
+class OtherMergers:
+    """Whether other processes have all partitions of the table topic, as the brokers say.
+
+    A member with nothing assigned can't tell by itself: it may just not have been given its part yet.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._admin = admin(plan.config)
+        self._asked: Future[Any] | None = None
+        self._due = 0.0
+
+    def have_all(self, own: str | None) -> bool:
+        """What the last answer says, asked for every two seconds and never waited for.
+
+        `own` is this process's member id.
+        """
+        if self._asked is not None and self._asked.done():
+            asked, self._asked = self._asked, None
+            return asked.exception() is None and self._taken(asked.result(), own)
+        if self._asked is None and own and time.monotonic() >= self._due:
+            self._due = time.monotonic() + _SECONDS
+            group = self._plan.merger_group
+            answers = self._admin.describe_consumer_groups([group], request_timeout=_ANSWER_SECONDS)
+            self._asked = answers[group]
+        return False
+
+    def _taken(self, group: Any, own: str | None) -> bool:
+        taken = {
+            place.partition
+            for member in group.members
+            if member.member_id != own
+            for place in member.assignment.topic_partitions
+            if place.topic == self._plan.table_topic
+        }
+        stable = group.state == ConsumerGroupState.STABLE
+        return stable and taken == set(range(self._plan.table_partitions))
 
 
 class LogWatch:

@@ -23,7 +23,7 @@ from .clients import LIBRARY_LOG, member_config
 from .delta_log import decode
 from .faults import passing, refused
 from .log_place import LogPlace
-from .log_watch import LogWatch
+from .log_watch import LogWatch, OtherMergers
 from .parts import Gather
 from .patience import Patience, Stopped
 from .rebalance import Rebalance, as_exception
@@ -64,7 +64,7 @@ class LogMerger:
         self._due = 0.0
         self._last_known: list[LogState] = []
         self._partitions = plan.partitions
-        self._joined = False
+        self._others = OtherMergers(plan)
         self._watch: LogWatch | None = None
         self._gathers: dict[int, Gather] = {}
         self._starts: dict[int, int] = {}
@@ -220,8 +220,10 @@ class LogMerger:
 
     def _look_on(self) -> None:
         """While others have all partitions of the log, read along."""
-        if self.mergers or not self._joined:
+        if self.mergers:
             self._look_away()
+            return
+        if self._watch is None and not self._others.have_all(self._consumer.memberid()):
             return
         try:
             if self._watch is None:
@@ -251,7 +253,6 @@ class LogMerger:
             raise self._refused(error.args[0], "keep the place in", "WRITE") from None
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._joined = True
         numbers = [place.partition for place in partitions]
         places = self._places(consumer, numbers) if numbers else {}
         for partition, place in places.items():
