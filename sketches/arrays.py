@@ -16,6 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _MOST_BYTES = (1 << 31) - 1
+_PLAIN = frozenset(
+    kind.id
+    for kind in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.null(), pa.date32(), pa.timestamp("us")),
+        *(pa.string(), pa.large_string(), pa.binary(), pa.large_binary()),
+    )
+)
+"""Types that stand for themselves, which nearly all columns have: told apart at the cost of one look."""
 _NUMPY_UNITS = ("s", "ms", "us", "ns")
 _TEXTS = (str, bytes, bytearray, memoryview, Mapping, pa.Scalar)
 _FAULTS = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -78,6 +87,8 @@ def plain(array: pa.Array) -> pa.Array:
     DataType(large_string)
     """
     kind, types = array.type, pa.types
+    if kind.id in _PLAIN:
+        return array
     if isinstance(kind, pa.BaseExtensionType):
         if not kind.extension_name.startswith("arrow."):
             raise TypeError(f"a column of {kind.extension_name} can't be sketched; cast it to a plain type")

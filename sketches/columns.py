@@ -68,6 +68,22 @@ class Values:
         )
 
 
+_NUMBERS = frozenset(
+    kind.id
+    for kind in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.bool_()),
+    )
+)
+_TEXTS: dict[int, Kind] = {
+    pa.string().id: "string",
+    pa.large_string().id: "string",
+    pa.binary().id: "binary",
+    pa.large_binary().id: "binary",
+}
+_LISTS = frozenset(
+    kind.id for kind in (pa.list_(pa.null()), pa.large_list(pa.null()), pa.list_(pa.null(), 1))
+)
 _NO_NUMBERS = np.empty(0, np.int64)
 _NO_OFFSETS = np.zeros(1, np.int64)
 _NO_DATA = np.empty(0, np.uint8)
@@ -102,10 +118,11 @@ def as_values(values: Any, decimals: bool = False) -> Values:
         return _numbers(values, None, 0)
     array = as_array(values)
     items, rows = flattened(array)
-    if pa.types.is_temporal(items.type):
-        return _numbers(micros(items), rows, len(array))
-    if decimals and pa.types.is_decimal(items.type):
-        items = items.cast(pa.float64())
+    if items.type.id not in _NUMBERS and items.type.id not in _TEXTS:
+        if pa.types.is_temporal(items.type):
+            return _numbers(micros(items), rows, len(array))
+        if decimals and pa.types.is_decimal(items.type):
+            items = items.cast(pa.float64())
     return _values(items, rows, len(array))
 
 
@@ -137,22 +154,19 @@ def flattened(array: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
 
 def is_list(kind: pa.DataType) -> bool:
     """Whether values of the type are lists."""
-    types = pa.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+    return kind.id in _LISTS
 
 
 def _values(items: pa.Array, rows: np.ndarray | None, height: int) -> Values:
-    kind, types = items.type, pa.types
-    if types.is_string(kind) or types.is_large_string(kind):
-        return _strings(items, "string", rows, height)
-    if types.is_binary(kind) or types.is_large_binary(kind):
-        return _strings(items, "binary", rows, height)
-    if types.is_null(kind):
+    kind = items.type
+    if kind.id in _NUMBERS:
+        return _numbers(items.to_numpy(zero_copy_only=False), rows, height)
+    if kind.id in _TEXTS:
+        return _strings(items, _TEXTS[kind.id], rows, height)
+    if pa.types.is_null(kind):
         none = rows if rows is not None else np.empty(0, np.int64)
         return Values("int64", _NO_NUMBERS, _NO_OFFSETS, _NO_DATA, none, height)
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-        raise TypeError(f"a column of {kind} can't be sketched; cast it to an integer, a double or a string")
-    return _numbers(items.to_numpy(zero_copy_only=False), rows, height)
+    raise TypeError(f"a column of {kind} can't be sketched; cast it to an integer, a double or a string")
 
 
 def _numbers(numbers: np.ndarray, rows: np.ndarray | None, height: int) -> Values:
@@ -166,7 +180,7 @@ def _numbers(numbers: np.ndarray, rows: np.ndarray | None, height: int) -> Value
 
 
 def _strings(array: pa.Array, kind: Kind, rows: np.ndarray | None, height: int) -> Values:
-    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    wide = array.type in (pa.large_string(), pa.large_binary())
     dtype = np.dtype(np.int64 if wide else np.int32)
     _, offsets, data = array.buffers()
     if len(array) == 0 or offsets is None:

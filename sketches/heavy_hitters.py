@@ -11,12 +11,13 @@ from .columns import as_array
 from .count_min import CountMin, accepted
 from .frequent_items import Item
 from .parameters import whole
+from .shared import Shared
 
 _SPARE = 4
 """Values held for each that is told, so that what two sketches each just missed is rarely missed by both."""
 
 
-class HeavyHitters:
+class HeavyHitters(Shared):
     """The `k` values with the largest count-min estimates.
 
     Promise: a value that occurred more than `missed` times is held, always, and is told by `top` if no more

@@ -11,7 +11,7 @@ from .columns import Values, as_values
 from .distinct_counter import DistinctCounter
 from .group_numbers import as_groups
 from .hll_bounds import collisions, hip_shares
-from .hll_coupons import CHUNK, coupon_chunks, int64_chunks, read_only
+from .hll_coupons import CHUNK, bit_chunks, coupon_chunks, read_only
 from .hll_dense import update_dense_bytes, update_dense_int64
 from .hll_estimate import composite_table, estimates, relative_errors
 from .hll_groups import NO_GROUP, NO_ROOM, new_update_scratch, update_groups, update_groups_int64
@@ -230,15 +230,15 @@ class HLL(DistinctCounter):
     def update(self, values: Any) -> Self:
         """Count a scalar or a column; nulls and empty strings are skipped. Returns the sketch itself."""
         values = as_values(values)
-        done = 0
-        if not self._has_registers():
-            for start, coupons in coupon_chunks(values):
-                self._one._update(update_groups, np.zeros(len(coupons), np.int64), coupons)
-                done = start + len(coupons)
-                if self._has_registers():
-                    break
-        if done < len(values):
-            self._count_in_registers(values, done)
+        if self._has_registers():
+            self._count_in_registers(values, 0)
+            return self
+        for start, coupons in coupon_chunks(values):
+            self._one._update(update_groups, np.zeros(len(coupons), np.int64), coupons)
+            done = start + len(coupons)
+            if done < len(values) and self._has_registers():
+                self._count_in_registers(values, done)
+                break
         return self
 
     def _has_registers(self) -> bool:
@@ -246,11 +246,15 @@ class HLL(DistinctCounter):
 
     def _count_in_registers(self, values: Values, start: int) -> None:
         store = self._one._store
-        place = (*store[4:], int(store.lg_stride[0]), self.lg_k, int(store.sketches["where"][0]))
+        sketches = store.sketches
+        place = (*store[4:], int(store.lg_stride[0]), int(sketches["lg_k"][0]), int(sketches["where"][0]))
+        if values.kind == "int64":
+            update_dense_int64(*place, read_only(values.numbers[start:] if start else values.numbers))
+            return
         if values.kind in ("string", "binary"):
             update_dense_bytes(*place, read_only(values.offsets[start:]), read_only(values.data))
             return
-        for bits in int64_chunks(values, start):
+        for bits in bit_chunks(values, start):
             update_dense_int64(*place, bits)
 
     def merge(self, other: Self) -> Self:
@@ -310,7 +314,7 @@ class HLL(DistinctCounter):
 
     def estimate(self) -> float:
         """The distinct values so far."""
-        return float(self._one.estimates()[0])
+        return float(self._one._estimates()[0][0])
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
         """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence."""

@@ -79,13 +79,10 @@ def coupon_chunks(values: Values, size: int = CHUNK) -> Iterator[tuple[int, np.n
         yield start, out
 
 
-def int64_chunks(values: Values, start: int) -> Iterator[np.ndarray]:
-    """What is hashed of numbers from `start` on: int64 as they are, doubles by their bits, in chunks."""
-    if values.kind == "int64":
-        yield read_only(values.numbers[start:])
-        return
+def bit_chunks(values: Values, start: int) -> Iterator[np.ndarray]:
+    """What is hashed of doubles from `start` on, their bits, in chunks."""
     bits = np.empty(min(len(values) - start, CHUNK // 8), np.int64)
-    for first in range(start, len(values), len(bits)):
+    for first in range(start, len(values), max(len(bits), 1)):
         block = values.numbers[first : first + len(bits)]
         canonical_bits(block, bits)
         yield read_only(bits[: len(block)])

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from .shared import Shared
+
 
 class SketchError(ValueError):
     """Bytes that are not this sketch, parameters out of range, or sketches that can't be merged.
@@ -33,12 +35,13 @@ def told_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
     return kind
 
 
-class Sketch(ABC):
+class Sketch(Shared, ABC):
     """One mergeable summary of a stream, with a stated error.
 
     Subclasses promise: `update` of any cut of a stream into batches gives what item by item gives; `merge`
     is associative and commutative, and one that saw nothing changes nothing, whatever its size parameter;
-    `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped.
+    `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped; threads may share a sketch, and take
+    turns (`shared`).
     """
 
     family: ClassVar[str]
@@ -87,7 +90,7 @@ class Sketch(ABC):
         return type(self).from_bytes, (self.to_bytes(),)
 
 
-class Groups(ABC):
+class Groups(Shared, ABC):
     """Many sketches of one family and one set of parameters, side by side in arrays.
 
     Group numbers run from 0 to ``len(self) - 1``. A group that has seen little costs little.

@@ -324,7 +324,7 @@ class Theta(DistinctCounter):
 
     def estimate(self) -> float:
         """The distinct values so far."""
-        return float(self._one.estimates()[0])
+        return float(self._one._answers(1)[0, 0])
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
         """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence."""

@@ -15,6 +15,7 @@ from .numbers import as_numbers
 from .one_by_one import OneByOne
 from .parameters import one_of, whole
 from .protocol import Sketch, SketchError, told_kind
+from .shared import holding_no_lock
 from .var_opt_images import FORMATS, MOST_K, MOST_ROWS, image_fault
 from .weights import as_doubles
 
@@ -157,13 +158,16 @@ class VarOpt(Sketch):
         """The items kept."""
         return self.samples().column("item").combine_chunks()
 
+    @holding_no_lock
     def subset_sum(self, belongs: Callable[[Any], bool]) -> SubsetSum:
         """The weight of all rows whose item `belongs`, with bounds at 95.4 %."""
-        found = self._peer.estimate_subset_sum(belongs)
+        peer = self.copy()._peer
+        found = peer.estimate_subset_sum(belongs)
         # While every row is kept, the package gives the subset's weight as the total.
-        total = math.fsum(weight for _, weight in self._peer)
+        total = math.fsum(weight for _, weight in peer)
         return SubsetSum(found["estimate"], found["lower_bound"], found["upper_bound"], total)
 
+    @holding_no_lock
     def bounds(self, belongs: Callable[[Any], bool] = lambda item: True) -> tuple[float, float]:
         """(lower, upper) of the weight of the rows whose item `belongs`, at 95.4 %."""
         found = self.subset_sum(belongs)
