@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
+from ..sketches.arrays import is_scalar
 from ..sketches.columns import as_values
 from ..sketches.group_numbers import as_groups
 from ..sketches.parameters import whole
@@ -75,8 +76,8 @@ class BottomKGroups(Groups):
     def update(self, groups: Any, values: Any, **inputs: Any) -> None:
         """Add values to their groups. Raises `SketchError` for items of another type than those before."""
         rows = as_rows(values)
-        numbers = rows.per_item(np.atleast_1d(np.asarray(groups)), "group number")
-        self._update(as_groups(numbers, len(rows.items), len(self)), rows, inputs)
+        numbers = as_groups([groups] if is_scalar(groups) else groups, rows.length, len(self))
+        self._update(rows.per_item(numbers, "group number"), rows, inputs)
 
     @abstractmethod
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:

@@ -55,7 +55,7 @@ class DecayedCountGroups(Groups):
 
     def _count(self, groups: Any, rows: Rows, time: Any) -> None:
         times = as_times(time, rows, "DecayedCount")
-        numbers = as_groups(rows.per_item(np.asarray(groups), "group"), len(times), self._n)
+        numbers = rows.per_item(as_groups(groups, rows.length, self._n), "group number")
         self._add(numbers, *self._decay.weighed(times), np.ones(len(times), np.int64), times)
 
     def _add(

@@ -11,11 +11,13 @@ def as_groups(groups: Any, rows: int, n: int) -> np.ndarray:
     """`groups` as contiguous int64, checked against `rows` rows and `n` groups.
 
     Kernels write to ``array[group]`` unchecked, so every family checks here first. Raises `ValueError` for
-    another length than `rows` and `IndexError` for a number outside 0 … n − 1.
+    another length than `rows`, a masked or a fractional number, and `IndexError` for one outside 0 … n − 1.
 
     >>> as_groups([0, 2, 1], rows=3, n=3).dtype.name
     'int64'
     """
+    if isinstance(groups, np.ma.MaskedArray) and np.ma.is_masked(groups):
+        raise ValueError("expected one group number a row, but some are masked; filter those rows out")
     numbers = np.asarray(groups)
     if numbers.ndim != 1 or len(numbers) != rows:
         raise ValueError(f"expected one group number a row, {rows} in all, got an array of {numbers.shape}")

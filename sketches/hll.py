@@ -61,9 +61,8 @@ class HLLGroups(Groups):
         if inputs:
             raise TypeError(f"HLL takes no further inputs, got {', '.join(inputs)}")
         values = as_values(values)
-        groups = np.asarray(groups)
-        if len(groups) != values.length or groups.dtype.kind not in "iu":
-            as_groups(groups, values.length, self._n)
+        if type(groups) is not np.ndarray or len(groups) != values.length or groups.dtype.kind not in "iu":
+            groups = as_groups(groups, values.length, self._n)
         numbers = values.per_value(groups)
         ordered = len(values) >= _ROWS_A_GROUP * self._n
         if values.kind == "int64" and not ordered:

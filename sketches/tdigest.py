@@ -108,7 +108,7 @@ class TDigestGroups(OneByOne):
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
         """Add each group's numbers. Infinities are left out: one in a stream must not end it."""
         numbers = as_numbers(values, np.float64, TDigest.family)
-        owners = numbers.per_value(as_groups(groups, len(groups), self._n))
+        owners = numbers.per_value(as_groups(groups, numbers.length, self._n))
         finite = ~np.isinf(numbers.numbers)
         super().update(owners[finite], numbers.numbers[finite], **inputs)
 

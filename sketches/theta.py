@@ -65,9 +65,8 @@ class ThetaGroups(Groups):
         if inputs:
             raise TypeError(f"Theta takes no further inputs, got {', '.join(inputs)}")
         values = as_values(values)
-        groups = np.asarray(groups)
-        if len(groups) != values.length or groups.dtype.kind not in "iu":
-            as_groups(groups, values.length, self._n)
+        if type(groups) is not np.ndarray or len(groups) != values.length or groups.dtype.kind not in "iu":
+            groups = as_groups(groups, values.length, self._n)
         numbers = values.per_value(groups)
         scratch = new_update_scratch()
         for start, hashes in hash_chunks(values):

@@ -281,3 +281,46 @@ def test_counts_take_weights_in_every_form(single: Any) -> None:
     assert single().update(["a", "b"], 3) == single().update(["a", "b"], [3, 3])
     with pytest.raises(ValueError, match="without nulls"):
         single().update(["a", "b"], np.ma.MaskedArray([1, 2], [0, 1]))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+def test_images_and_group_numbers_come_in_every_form(family: Family) -> None:
+    kind, column, rows = family.kinds[0], [5, 6, None, 7, 5, 8], np.arange(6)
+    numbers = rows % 3
+    expected = family.many(3, kind)
+    family.feed_groups(expected, numbers, pa.array(column))
+    images = expected.to_arrow()
+    listed, whole = images.to_pylist(), family.many(3, kind, seed=7)
+    whole.merge(rows[:3], images)
+    for made in (
+        numbers.tolist(),
+        numbers.astype(">u2"),
+        pa.array(numbers, pa.uint8()),
+        pa.chunked_array([numbers[:2], numbers[2:]]),
+        pl.Series(numbers),
+        pd.Series(numbers, index=rows + 3),
+        pd.Series(numbers, dtype="Int16"),
+        np.ma.MaskedArray(numbers),
+        np.repeat(numbers, 2)[::2],
+    ):
+        groups = family.many(3, kind)
+        groups.update(made, column, **family.inputs(rows))
+        assert groups.to_arrow() == images, type(made)
+    for made in (
+        listed,
+        [bytearray(image) for image in listed],
+        images.cast(pa.large_binary()),
+        images.cast(pa.binary_view()),
+        images.dictionary_encode(),
+        pa.chunked_array([images[:1], images[1:]]),
+        pa.concat_arrays([images, images]).slice(3),
+        pl.Series(listed),
+        pd.Series(listed),
+        np.array(listed, object),
+    ):
+        merged = family.many(3, kind, seed=7)
+        merged.merge(rows[:3], made)
+        assert merged.to_arrow() == whole.to_arrow(), type(made)
+    for wrong in (np.ma.MaskedArray(numbers, numbers == 1), [0, 1, None, 0, 1, 2], numbers / 1, numbers[:5]):
+        with pytest.raises(ValueError, match="group number"):
+            family.many(3, kind).update(wrong, column, **family.inputs(rows))
