@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .accounting import Account
 from .lateness import PartitionTime
-from .windows import EARLIEST
+from .silence import Rest
 
 
 class DeltaError(ValueError):
@@ -20,12 +20,12 @@ class DeltaError(ValueError):
 class Delta:
     """The sketches of the messages `first` … `next` − 1 of an input partition.
 
-    A range may be empty (``first == next``): it says that the partition is idle and how far its watermark
-    has come with the wall clock. `time` is the partition's event time after these messages, `idle` whether
-    there was nothing to read, `messages` the messages counted by the start of their pane (int64
-    microseconds). With several table partitions each gets its own groups in `table` (None: no rows), and all
-    else alike. `source` is the input topic's id, which one made anew under its name does not share; empty
-    where brokers have no ids.
+    A range may be empty (``first == next``): it says that the partition is silent. `time` is the partition's
+    event time after these messages, `rest` its silence (None: it may hold something to read), `messages` the
+    messages counted by the start of their pane (int64 microseconds); after one with `more` others follow
+    that were sent together. With several table partitions each gets its own groups in `table` (None: no
+    rows), and all else alike. `source` is the input topic's id, which one made anew under its name does not
+    share; empty where brokers have no ids.
     """
 
     fingerprint: str
@@ -34,9 +34,9 @@ class Delta:
     first: int
     next: int
     table: pa.Table | None
-    watermark_us: int = EARLIEST
     time: PartitionTime = field(default_factory=PartitionTime)
-    idle: bool = False
+    rest: Rest | None = None
+    more: bool = False
     account: Account = field(default_factory=Account)
     messages: Mapping[int, int] = field(default_factory=dict)
     source: str = ""

@@ -140,7 +140,6 @@ class Intake:
             frame, offsets = decoded.frame[int(low) : int(high)], messages.offset[numbers]
             progress.add(frame, stamps, offsets, following, refuse)
         progress.skip(following, int(last - first))
-        progress.busy()
 
     def _refuse(self, messages: Messages, row: int, reason: str) -> None:
         if self._alive is not None:

@@ -1,5 +1,8 @@
 """Deltas in, closed windows out: the merging worker's state, with no Kafka in it.
 
+Windows are given out in order, each once, when `closing` says that they may close; a row that comes for a
+window after that one was given out, or one after it, is late.
+
 One `Merger` follows one partition of the table topic. All it does is decided by the log it reads and by
 nothing else, so that reading the log again gives the same windows.
 """
@@ -9,15 +12,18 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from .accounting import Account
+from .closing import Mark, closing, tell
 from .delta import Delta, DeltaError
+from .lateness import PartitionTime
 from .merge import Accumulator
+from .silence import Rest
 from .stream import Stream
 from .table import START, schema_of
 from .windows import EARLIEST
@@ -25,13 +31,26 @@ from .windows import EARLIEST
 DeliveryName = Literal["at_least_once", "exactly_once"]
 
 
-@dataclass(slots=True)
-class Chain:
-    """How far the log has come with one input partition: the next offset, its watermark, whether it idles."""
+_TIME = len(PartitionTime().to_list())
 
-    next: int
-    watermark_us: int = EARLIEST
-    idle: bool = False
+
+@dataclass(slots=True)
+class Chain(Mark):
+    """How far the log has come with one input partition: its event time, and the next offset."""
+
+    next: int = 0
+
+    def to_list(self) -> list[int]:
+        """As plain numbers."""
+        rest = [] if self.rest is None else [self.rest.us, self.rest.patience_us, self.rest.now_us]
+        return [self.next, self.wait_us, *self.time.to_list(), *rest]
+
+    @classmethod
+    def from_list(cls, found: list[int]) -> Chain:
+        """What `to_list` gave."""
+        following, wait, *time = found
+        time, rest = time[:_TIME], time[_TIME:]
+        return cls(PartitionTime(*time), Rest(*rest) if rest else None, wait, following)
 
 
 @dataclass(slots=True)
@@ -104,6 +123,7 @@ class Merger:
         begin, before = self._marks.pop(name, (offset, None))
         if not self._next_in_turn(delta):
             self.state.duplicates += 1
+            self._close_up(delta)
             return False
         missed = 0
         for pane, rows in _panes(delta.table):
@@ -121,6 +141,7 @@ class Merger:
         )
         self.state.account += account
         self._advance(delta)
+        self._close_up(delta)
         return True
 
     def due(self) -> pa.Table | None:
@@ -205,16 +226,18 @@ class Merger:
         )
 
     def _advance(self, delta: Delta) -> None:
-        chain = self.state.chains.setdefault(delta.partition, Chain(delta.next))
+        chain = self.state.chains.setdefault(delta.partition, Chain(next=delta.next))
         chain.next = max(chain.next, delta.next)
-        chain.watermark_us = max(chain.watermark_us, delta.watermark_us)
-        chain.idle = delta.idle
+        chain.time = delta.time
+        tell(self.state.chains, delta.partition, delta.rest)
         self.partitions.add(delta.partition)
+
+    def _close_up(self, delta: Delta) -> None:
+        """Close what may close, once all that was sent together is in."""
         chains = self.state.chains
-        if self.partitions <= chains.keys():
-            # A partition that never had a row and idles holds nobody up.
-            heard = [c.watermark_us for c in chains.values() if not (c.idle and c.watermark_us == EARLIEST)]
-            self.state.closed_us = max(self.state.closed_us, min(heard, default=EARLIEST))
+        if not delta.more and self.partitions <= chains.keys():
+            found = closing(chains.values(), self._window, self.stream.delay_us)
+            self.state.closed_us = max(self.state.closed_us, found)
 
 
 def read_state(told: str) -> tuple[LogState, int]:
@@ -224,7 +247,7 @@ def read_state(told: str) -> tuple[LogState, int]:
     """
     try:
         found: dict[str, Any] = json.loads(told)
-        chains = {int(p): Chain(*chain) for p, chain in found["chains"].items()}
+        chains = {int(p): Chain.from_list(chain) for p, chain in found["chains"].items()}
         account, (duplicates, overlaps) = Account(**found["account"]), found["extra"]
         return LogState(chains, account, found["closed"], duplicates, overlaps), found["told"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -233,7 +256,7 @@ def read_state(told: str) -> tuple[LogState, int]:
 
 def _written(state: LogState, told_us: int) -> str:
     found = {
-        "chains": {str(p): astuple(chain) for p, chain in state.chains.items()},
+        "chains": {str(p): chain.to_list() for p, chain in state.chains.items()},
         "account": asdict(state.account),
         "closed": state.closed_us,
         "told": told_us,

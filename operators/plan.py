@@ -19,8 +19,8 @@ class Plan:
     `ends` are the offsets to read up to, by input partition, or None to go on for ever. `partitions` is the
     number of input partitions at the start, `starts` where those of them go on that are known to the group;
     others are read from their first message. `source_id` and `table_id` are the topics' ids, empty where
-    brokers have none. A partition counts as idle `idle_seconds` after its last message
-    if there is certainly nothing to read.
+    brokers have none. A partition counts as idle `idle_seconds` after its last
+    row with an event time if there is certainly nothing to read.
     """
 
     stream: Stream

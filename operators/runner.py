@@ -132,7 +132,7 @@ def start(
     thread; an error of it ends the run, and the next run of the group tells that window again. `dead_letters`
     names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops
     them). A checkpoint is made every `checkpoint_seconds`; a partition idles `idle_seconds` after its last
-    message.
+    row with an event time, if nothing that is certain to come is left in it (see `Stream.tumbling`).
 
     Raises `TopicError` if the topic doesn't exist or is not the one that the group began with, `ValueError`
     or `TypeError` for a stream that can't run.

@@ -25,7 +25,7 @@ from .table import assemble, schema_of
 
 _OLDEST = pl.CompatLevel.oldest()
 _GOLDEN = 0x9E3779B97F4A7C15
-_BROKEN = "the event time is out of range or ahead of the message's own time"
+_BROKEN = "the event time is out of range, or more than max_ahead past the clock or the message's timestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +96,16 @@ class Sketcher:
         if broken is not None:
             refuse(once(left.numbers[broken]), _BROKEN)
             left, times = left.keep(~broken), times[~broken]
-        late = time.late(times, self._window, stream.delay_us)
+        # A message moves time once, however many rows an explode has made of it.
+        messages = once(left.numbers)
+        rows = None if len(messages) == len(times) else np.searchsorted(left.numbers, messages)
+        late = time.late(
+            times if rows is None else times[rows], self._window, stream.delay_us, stream.max_ahead_us
+        )
         too_late = 0
         if late is not None:
-            too_late = len(once(left.numbers[late]))
+            too_late = int(late.sum())
+            late = late if rows is None else late[np.searchsorted(messages, left.numbers)]
             left, times = left.keep(~late), times[~late]
         counted = 0
         if len(times):

@@ -184,9 +184,14 @@ class Stream:
     def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Stream:
         """Windows of length `every`, side by side.
 
-        A row is late, and left out, once its partition has seen an event time `delay` past its window's end.
-        An event time more than `max_ahead` past the message's own timestamp is a broken clock: the row is
-        a dead letter and moves nothing (None takes every time as it comes).
+        A window is given out once all partitions are `delay` past its end. A row is late, and left out, if
+        its partition had come so far before it, or its window was given out. Partitions silent for a run's
+        `idle_seconds` let windows close that have rows, and no others; those still silent when the stream
+        wakes are waited for as long. Messages not read yet, or behind an open transaction, are no silence.
+
+        An event time more than `max_ahead` past the wall clock or its message's timestamp makes a row a dead
+        letter, which moves nothing. In a recording a row that far past those before it counts, but time jumps
+        only once 20 rows in a row lie there. None takes every time as it comes.
         """
         if self.window is not None:
             asked = f'"{every}"' if isinstance(every, str) else repr(every)

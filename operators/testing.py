@@ -19,6 +19,7 @@ from .merge import merge
 from .merger import Merger
 from .progress import Progress
 from .query import query
+from .silence import Rest, Silence
 from .stream import Stream
 from .table import schema_of
 
@@ -37,8 +38,8 @@ class Refused:
 class StreamTester:
     """Feed rows, move the clock, see the windows that closed.
 
-    `partitions` is the number of input partitions, `start` what the clock shows at first. Messages carry the
-    clock's time as their timestamp.
+    `partitions` is the number of input partitions, `start` what the clock shows at first, `idle_seconds` the
+    silence after which a partition idles. Messages carry the clock's time as their timestamp.
 
     >>> import polars as pl
     >>> from streamgauge.operators.aggregates import count
@@ -49,12 +50,16 @@ class StreamTester:
     (0, [1])
     """
 
-    def __init__(self, stream: Stream, partitions: int = 1, start: datetime = _START) -> None:
+    def __init__(
+        self, stream: Stream, partitions: int = 1, start: datetime = _START, idle_seconds: float = 5.0
+    ) -> None:
         self.stream = stream.complete()
         self.refused: list[Refused] = []
         self._now = start.timestamp()
         self._merger = Merger(stream, range(partitions))
         self._inputs = [Progress(stream, "input", p, 0, clock=self._clock) for p in range(partitions)]
+        self._silences = [Silence(self._now) for _ in range(partitions)]
+        self._patience_us = int(idle_seconds * 1e6)
         self._log = 0
         self._closed: list[pa.Table] = []
 
@@ -77,14 +82,19 @@ class StreamTester:
         stamps = np.full(frame.height, int(self._now * 1000), np.int64)
         end = start + frame.height
         progress.add(frame, stamps, np.arange(start, end), end, refuse)
+        if progress.heard:
+            self._silences[partition].heard(self._now)
+            progress.heard = False
         self._send(progress)
         return self.account - before
 
     def advance(self, seconds: float) -> StreamTester:
         """Move the clock on while nothing arrives."""
         self._now += seconds
-        for progress in self._inputs:
-            progress.rest()
+        for progress, silence in zip(self._inputs, self._silences):
+            silent_us = int(silence.look(progress.next, progress.next, self._now) * 1e6)
+            if silent_us >= self._patience_us:
+                progress.rest = Rest(silent_us, self._patience_us, int(self._now * 1e6))
             self._send(progress)
         return self
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from confluent_kafka import KafkaException
 
+from .idleness import Idleness
 from .intake import Intake
 from .kafka.delivery import AtLeastOnce, Delivery, ExactlyOnce
 from .kafka.delta_log import encode
@@ -23,6 +24,7 @@ from .kafka.messages import Messages
 from .kafka.patience import Patience, Stopped
 from .kafka.read_ahead import ReadAhead
 from .kafka.reader import Reader, ReadError
+from .kafka.topics import Admin, admin
 from .lateness import PartitionTime
 from .plan import Plan
 from .progress import Progress
@@ -44,7 +46,7 @@ class Worker:
     """
 
     def __init__(
-        self, plan: Plan, stopping: Callable[[], bool], clock: Callable[[], float] = wall.time
+        self, plan: Plan, stopping: Callable[[], bool], clock: Callable[[], float] = wall.monotonic
     ) -> None:
         self._plan = plan
         self._stopping = stopping
@@ -56,7 +58,8 @@ class Worker:
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
         self._delivery: Delivery | None = None
-        self._last_read: dict[int, float] = {}
+        self._admin: Admin | None = None
+        self._idleness = Idleness(plan, self._administration, clock)
         self._due = clock() + plan.checkpoint_seconds
         self._membership = Membership(
             plan.config, plan.group_id, self._topic, self._fingerprint, self._revoked, self._lost
@@ -94,8 +97,9 @@ class Worker:
             self._take_up(self._membership.assigned - self._intake.progress.keys())
             self._read()
             full = self._intake.dead_bytes > _DEAD_LETTER_BYTES
-            if self._clock() >= self._due or full or self._all_read():
-                self._look_for_idle()
+            due = self._clock() >= self._due
+            if due or full or self._all_read():
+                self._idleness.look(self._intake, self._positions(), anew=due)
                 self._checkpoint()
                 self._due = self._clock() + self._plan.checkpoint_seconds
         except MembershipLost as error:
@@ -110,8 +114,6 @@ class Worker:
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
         if messages is not None:
             self._take(messages)
-            for partition in np.flatnonzero(np.bincount(messages.partition)).tolist():
-                self._last_read[partition] = self._clock()
         if self._plan.ends is not None:
             self._pass_gaps()
 
@@ -149,35 +151,22 @@ class Worker:
             if end is not None and progress is not None and progress.next < end <= position:
                 self._intake.pass_to(partition, end)
 
-    def _look_for_idle(self) -> None:
-        """Let time go on in partitions that have certainly nothing to read; a bounded run closes anyway."""
-        if self._plan.ends is not None:
-            return
-        now = self._clock()
-        for partition, progress in self._intake.progress.items():
-            if now - self._last_read.get(partition, 0.0) < self._plan.idle_seconds:
-                continue
-            position = self._certain_end(partition)
-            if position is None:
-                progress.busy()
-            else:
-                self._intake.pass_to(partition, position)
-                progress.rest()
-
-    def _certain_end(self, partition: int) -> int | None:
-        """The reader's position if that is the partition's end now, as a broker says; None if not so."""
+    def _positions(self) -> dict[int, int]:
+        """How far the reader is, markers of transactions included; empty while it waits for brokers."""
         if self._reader is None or self._ahead is None or self._reader.waiting is not None:
-            return None
-        position = self._ahead.positions()[(self._topic, partition)]
-        try:
-            return position if position >= self._membership.watermarks(partition, 2.0)[1] else None
-        except KafkaException:
-            return None
+            return {}
+        return {partition: position for (_, partition), position in self._ahead.positions().items()}
+
+    def _administration(self) -> Admin:
+        if self._admin is None:
+            self._admin = admin(self._plan.config)
+        return self._admin
 
     def _checkpoint(self) -> None:
         """Deliver everything that was sketched since the last time."""
         intake, plan = self._intake, self._plan
         deltas = [*intake.ready, *(p.delta() for p in intake.progress.values() if p.pending)]
+        deltas[:-1] = [replace(delta, more=True) for delta in deltas[:-1]]
         if not deltas and not intake.dead:
             return
         assert self._delivery is not None
@@ -203,14 +192,11 @@ class Worker:
             except KafkaException as error:
                 waiting.failed(error)
         waiting.done()
-        now = self._clock()
         for partition, end in ends.items():
             place = end.place
-            progress = Progress(
-                self._plan.stream, self._topic, partition, place.offset, replace(place.time), self._clock
-            )
+            progress = Progress(self._plan.stream, self._topic, partition, place.offset, replace(place.time))
             self._intake.begin(partition, progress, end.cuts)
-            self._last_read[partition] = now
+            self._idleness.take_up(partition)
         starts = {(self._topic, p): progress.next for p, progress in self._intake.progress.items()}
         if self._ahead is not None:
             self._ahead.close()
@@ -255,8 +241,7 @@ class Worker:
             self._delivery = AtLeastOnce(
                 plan.config, self._membership, plan.table_topic, known, self._stopping
             )
-        delay_us = plan.stream.delay_us
-        return {partition: follow(place, partition, logs, delay_us) for partition, place in places.items()}
+        return {partition: follow(place, partition, logs) for partition, place in places.items()}
 
     def _gone(self, partition: int, offset: int, low: int) -> None:
         told = (

@@ -104,6 +104,10 @@ class Cluster:
         """The next offset to be written (of transactions only committed ones, unless asked)."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()))
 
+    def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset to be written, behind all messages of transactions that are still open."""
+        return self._offsets(dict.fromkeys(places, OffsetSpec.latest()), IsolationLevel.READ_UNCOMMITTED)
+
     def since(self, places: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
         """The first offset at or after a timestamp; the end where there is none."""
         places = list(places)
@@ -175,9 +179,12 @@ class Cluster:
             self._consumer.close()
             self._consumer = None
 
-    def _offsets(self, asked: Mapping[TopicPartition, Any]) -> dict[TopicPartition, int]:
-        loose = self._options.config.get("isolation.level") == "read_uncommitted"
-        level = IsolationLevel.READ_UNCOMMITTED if loose else IsolationLevel.READ_COMMITTED
+    def _offsets(
+        self, asked: Mapping[TopicPartition, Any], level: IsolationLevel | None = None
+    ) -> dict[TopicPartition, int]:
+        if level is None:
+            loose = self._options.config.get("isolation.level") == "read_uncommitted"
+            level = IsolationLevel.READ_UNCOMMITTED if loose else IsolationLevel.READ_COMMITTED
 
         def ask() -> dict[TopicPartition, int]:
             requests = {Partition(topic, partition): spec for (topic, partition), spec in asked.items()}

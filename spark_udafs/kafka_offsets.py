@@ -8,7 +8,7 @@ time and its account, up to some offset) and the watermark that the batch announ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from ..operators.accounting import Account
@@ -16,47 +16,37 @@ from ..operators.lateness import PartitionTime
 from ..operators.windows import EARLIEST, Window
 
 TopicPartition = tuple[str, int]
+_TIME = len(PartitionTime().to_list())
 
 
 @dataclass(frozen=True)
 class Known:
-    """A partition up to offset `at`: its event time (int64 microseconds), and what became of its messages.
+    """A partition up to offset `at`: its event time, and what became of its messages.
 
     It follows from the messages before `at` alone, so any worker that reads them finds the same.
     """
 
     at: int
-    seen_us: int = EARLIEST
-    idle_us: int = EARLIEST
+    time: PartitionTime = field(default_factory=PartitionTime)
     account: Account = field(default_factory=Account)
-
-    def time(self) -> PartitionTime:
-        """As the sketcher takes it."""
-        return PartitionTime(self.seen_us, self.idle_us)
 
     def floored(self, watermark_us: int) -> Known:
         """Knowing that windows up to a watermark are closed, whatever this partition has seen."""
-        return self if watermark_us <= self.idle_us else replace(self, idle_us=watermark_us)
+        if watermark_us <= self.time.closed_us:
+            return self
+        return replace(self, time=replace(self.time, closed_us=watermark_us))
 
     def to_list(self) -> list[int]:
         """As plain JSON."""
-        a = self.account
-        return [
-            self.at,
-            self.seen_us,
-            self.idle_us,
-            a.read,
-            a.counted,
-            a.filtered,
-            a.late,
-            a.dead_lettered,
-        ]
+        return [self.at, *astuple(self.account), *self.time.to_list()]
 
     @classmethod
     def from_list(cls, found: Iterable[int]) -> Known:
         """From plain JSON."""
-        at, seen, idle, *account = found
-        return cls(at, seen, idle, Account(*account))
+        at, read, counted, filtered, late, dead, *time = map(int, found)
+        if len(time) != _TIME:
+            raise ValueError(f"{len(time)} numbers tell no partition's event time, {_TIME} do")
+        return cls(at, PartitionTime(*time), Account(read, counted, filtered, late, dead))
 
 
 @dataclass(frozen=True)
@@ -67,7 +57,8 @@ class Offsets:
     what was known of them beforehand, at `begin` as a rule; `watermark_us` is what the batch announces:
     windows that end at or before it are complete. `topics` are the topics' ids, which a topic made anew
     doesn't share, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier versions
-    hold neither.
+    hold neither. `clock_us` is the clock on the wall when the batch was planned, by which broken clocks are
+    told whenever it is run.
 
     >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(7)})
     >>> Offsets.from_json(here.to_json()) == here
@@ -81,6 +72,7 @@ class Offsets:
     watermark_us: int = EARLIEST
     topics: Mapping[str, str] = field(default_factory=dict)
     definition: str | None = None
+    clock_us: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As Spark logs it; `offsets` have the shape of Spark's own Kafka source."""
@@ -90,6 +82,7 @@ class Offsets:
         if self.known:
             found["known"] = _by_topic({place: known.to_list() for place, known in self.known.items()})
             found["watermark"] = self.watermark_us
+            found["clock"] = self.clock_us
         if self.topics:
             found["topics"] = dict(sorted(self.topics.items()))
         if self.definition is not None:
@@ -109,6 +102,7 @@ class Offsets:
                 int(found.get("watermark", EARLIEST)),
                 dict(found.get("topics", {})),
                 found.get("definition"),
+                int(found.get("clock", 0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
@@ -141,25 +135,12 @@ def share(
     }
 
 
-def watermark(
-    known: Mapping[TopicPartition, Known], delay_us: int, idle_us: Mapping[TopicPartition, int]
-) -> int:
-    """Up to where event time is complete in all partitions (int64 microseconds).
-
-    `idle_us` tells, of those that have had nothing to read, for how long: theirs moves on with the wall
-    clock, and one that never had a row holds nobody up.
-    """
-    marks = [
-        mark + idle_us.get(place, 0)
-        for place, k in known.items()
-        if (mark := k.time().watermark(delay_us)) > EARLIEST or place not in idle_us
-    ]
-    return max(min(marks, default=EARLIEST), EARLIEST)
-
-
 def last_window_end(known: Mapping[TopicPartition, Known], window: Window) -> int:
-    """The end of the last window that any partition has a row in."""
-    seen = [k.seen_us for k in known.values() if k.seen_us > EARLIEST]
+    """The end of the last window that any partition has come to.
+
+    A single row far ahead of its partition's time, by a wrong clock, doesn't count: its window stays open.
+    """
+    seen = [k.time.latest_us for k in known.values() if k.time.latest_us > EARLIEST]
     return max((window.last_end(window.pane_start(s)) for s in seen), default=EARLIEST)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,13 +31,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ..operators.closing import Mark, closing, tell
 from ..operators.kafka.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..operators.kafka.secrets import Settings
 from ..operators.kafka.topics import admin, ensure_topic
+from ..operators.silence import Rest, Silence
 from ..operators.stream import Stream
 from .definitions import check_same, pack
 from .kafka_cluster import Cluster
-from .kafka_offsets import Known, Offsets, TopicPartition, last_window_end, share, watermark
+from .kafka_offsets import Known, Offsets, TopicPartition, last_window_end, share
 from .kafka_options import KafkaOptions
 from .kafka_tasks import columns_of, group_of, plan_tasks, read_task
 
@@ -102,7 +104,7 @@ class KafkaBatchReader(DataSourceReader):
         ends = cluster.resolve(places, options.ending, options.ending_ms)
         cluster.close()
         known = {place: Known(begin[place]) for place in places}
-        return plan_tasks(options, Offsets("", ends, begin, known))
+        return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a worker: the batches of one task."""
@@ -117,11 +119,15 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     reads the batch before once more to find it again.
     """
 
-    def __init__(self, options: KafkaOptions) -> None:
+    def __init__(self, options: KafkaOptions, clock: Callable[[], float] = time.monotonic) -> None:
         self._options = options
+        self._clock = clock
         self._cluster: Cluster | None = None
         self._target: dict[TopicPartition, int] | None = None
-        self._moved: dict[TopicPartition, tuple[int, float]] = {}
+        self._marks: dict[TopicPartition, Mark] = {}
+        self._silences: dict[TopicPartition, Silence] = {}
+        self._heard: dict[TopicPartition, int] = {}
+        self._gone: dict[TopicPartition, int] = {}
         self._looked = False
         self._reporting: set[TopicPartition] = set()
         stream = options.stream if options.emit == "sketches" else None
@@ -129,7 +135,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         # The workers get a copy, and no connection.
-        return {**self.__dict__, "_cluster": None}
+        return {**self.__dict__, "_cluster": None, "_clock": time.monotonic}
 
     @property
     def _kafka(self) -> Cluster:
@@ -174,10 +180,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.emit != "sketches":
             return self._nothing(start) if drained else replace(here, ends=ends, begin=begin).to_json()
         known = self._known(here, begin)
-        mark = max(here.watermark_us, self._watermark(known, there, drained))
+        mark = max(here.watermark_us, self._watermark(known, drained))
         if drained and not self._worth_telling(here, known, mark):
             return self._nothing(start)
-        ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark)
+        ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
         return replace(ahead, definition=self._definition).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -222,6 +228,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         if lost:
             self._losing("; ".join(lost))
+        self._gone = {place: here.ends[place] for place in gone}
         for place in gone:
             begin[place] = ends[place] = here.ends[place]
         # A topic made anew is read from its beginning.
@@ -290,23 +297,39 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found[place] = known if known.at <= at else replace(known, at=at)
         return found
 
-    def _watermark(
-        self, known: dict[TopicPartition, Known], ends: dict[TopicPartition, int], drained: bool
-    ) -> int:
+    def _watermark(self, known: dict[TopicPartition, Known], drained: bool) -> int:
         stream = self._options.stream
         assert stream is not None and stream.window is not None
-        last = last_window_end(known, stream.window)
         if self._target is not None and drained and self._options.close_at_end:
-            return last
-        now = time.monotonic()
-        idle = {}
-        for place, end in ends.items():
-            if self._moved.get(place, (-1, 0.0))[0] != end:
-                self._moved[place] = end, now
-            quiet = now - self._moved[place][1]
-            if known[place].at >= end and quiet * 1000 >= self._options.idle_timeout_ms:
-                idle[place] = int(quiet * 1e6)
-        return min(watermark(known, stream.delay_us, idle), last)
+            return last_window_end(known, stream.window)
+        self._listen(known)
+        return closing(self._marks.values(), stream.window, stream.delay_us)
+
+    def _listen(self, known: dict[TopicPartition, Known]) -> None:
+        """Which partitions are silent now; the same rules as a consumer's (`operators.closing`)."""
+        now, patience = self._clock(), self._options.idle_timeout_ms / 1000
+        for place, k in known.items():
+            heard = k.account.counted + k.account.late
+            if place not in self._marks:
+                self._marks[place], self._silences[place] = Mark(), Silence(now)
+            elif heard != self._heard[place]:
+                self._silences[place].heard(now)
+            self._heard[place] = heard
+            self._marks[place].time = k.time
+        over = self._gone
+        if self._target is not None:
+            over = {place: self._target.get(place, 0) for place in known}
+        quiet = [
+            place for place in known if place not in over and self._silences[place].since(now) >= patience
+        ]
+        ends = self._kafka.high_watermarks(quiet)
+        for place, k in known.items():
+            rest = None
+            if place in over and k.at >= over[place]:
+                rest = _rest(self._silences[place].since(now), 0.0)
+            elif place in ends and (silent := self._silences[place].look(k.at, ends[place], now)) >= patience:
+                rest = _rest(silent, max(patience, 1e-6))
+            tell(self._marks, place, rest)
 
     def _worth_telling(self, here: Offsets, known: dict[TopicPartition, Known], mark: int) -> bool:
         """Whether a micro-batch without messages is worth it: it closes windows, or settles accounts."""
@@ -321,8 +344,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _quiet(self) -> bool:
         """Whether nothing has come for as long as makes a partition idle."""
-        latest = max((at for _, at in self._moved.values()), default=0.0)
-        return (time.monotonic() - latest) * 1000 >= self._options.idle_timeout_ms
+        return all(mark.rest is not None for mark in self._marks.values())
 
     def _nothing(self, start: dict[str, Any]) -> dict[str, Any]:
         """Say that there is nothing to do; Spark asks again at once, so not at once."""
@@ -342,3 +364,11 @@ def _moved_to(
 ) -> dict[TopicPartition, Known]:
     """What is known of these partitions, at other offsets."""
     return {place: replace(known[place], at=at) for place, at in places.items() if place in known}
+
+
+def _rest(silent: float, patience: float) -> Rest:
+    return Rest(int(silent * 1e6), int(patience * 1e6), _now_us())
+
+
+def _now_us() -> int:
+    return int(time.time() * 1e6)

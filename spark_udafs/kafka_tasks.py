@@ -45,11 +45,13 @@ class Range:
 class Task(InputPartition):
     """What one task of Spark's does.
 
-    `settled` is the account of partitions that no task reads in this micro-batch, in one task's hands.
+    `settled` is the account of partitions that no task reads in this micro-batch, in one task's hands;
+    `clock_us` the clock on the wall when it was planned.
     """
 
     ranges: tuple[Range, ...]
     watermark_us: int
+    clock_us: int
     query: str = ""
     settled: Account = field(default_factory=Account)
 
@@ -68,7 +70,7 @@ def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
     settled = sum(idle, Account())
     shares: list[tuple[Range, ...]] = [(r,) for r in waiting] or [()]
     return [
-        Task(share, batch.watermark_us, batch.query, settled if number == 0 else Account())
+        Task(share, batch.watermark_us, batch.clock_us, batch.query, settled if number == 0 else Account())
         for number, share in enumerate(shares)
     ]
 
@@ -161,7 +163,7 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
         progress = intake.progress[r.place[1]]
         again = sum((delta.account for delta in intake.ready), Account())
         delta = progress.delta()
-        known = Known(r.end, delta.time.seen_us, delta.time.idle_us, r.known.account + again + delta.account)
+        known = Known(r.end, delta.time, r.known.account + again + delta.account)
         total += known.account
         letters.deliver()
         if task.query:
@@ -183,9 +185,9 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
     known = r.known.floored(task.watermark_us)
     first = min(known.at, r.start)
     # What was read and counted before is cut off: of it only the account and the event time are wanted.
-    intake.begin(
-        partition, Progress(of_topic, topic, partition, first, known.time()), [r.start] * (first < r.start)
-    )
+    clock = task.clock_us / 1e6
+    progress = Progress(of_topic, topic, partition, first, replace(known.time), lambda: clock)
+    intake.begin(partition, progress, [r.start] * (first < r.start))
     for messages in reading(options, r.place, first, r.end, BATCH_MESSAGES):
         intake.take(messages)
         letters.take(intake, r.start)

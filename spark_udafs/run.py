@@ -40,7 +40,8 @@ def on_spark(
 
     Spark's Python workers read, decode and sketch; only partial sketches reach the JVM. Each window is given
     out once, in append mode, when it is complete: when all partitions' event time has passed its end by the
-    stream's delay. A partition that has had nothing to read for `idle_seconds` moves on with the wall clock.
+    stream's delay. Partitions that are silent for `idle_seconds` hold nothing up; `Stream.tumbling` says what
+    is promised.
     With the trigger ``availableNow`` the last windows are closed at the end, and rows that later come for
     them are late; with ``close_at_end=False`` they stay open for the next run.
 

@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from ...operators.accounting import Account
+from ...operators.lateness import CONFIRMED
 from ...operators.stream import Stream
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,6 +53,8 @@ class Exact:
         self._delay = timedelta(microseconds=stream.delay_us)
         self._ahead = timedelta(microseconds=stream.max_ahead_us)
         self._latest: dict[int, datetime] = {}
+        self._rows: Counter[int] = Counter()
+        self._jumped: dict[int, list[datetime]] = {}
         self._ids: set[str] = set()
         self._became: Counter[str] = Counter()
         self.windows: dict[datetime, ExactWindow] = {}
@@ -76,12 +79,38 @@ class Exact:
         if at is None or (timestamp_ms and self._is_broken(at, timestamp_ms)):
             return "dead_lettered"
         latest = self._latest.get(partition)
-        self._latest[partition] = at if latest is None else max(latest, at)
+        self._move(partition, at)
         start = at - (at - _EPOCH) % self.length
         if latest is not None and start + self.length <= latest - self._delay:
             return "late"
         self._count(self.windows.setdefault(start, ExactWindow()), post)
         return "counted"
+
+    def _move(self, partition: int, at: datetime) -> None:
+        """Move a partition's time to a row's, unless that is too far for one row to be believed."""
+        latest, rows = self._latest.get(partition, at), self._rows[partition]
+        self._rows[partition] += 1
+        jumped = self._jumped.setdefault(partition, [])
+        begins = rows < CONFIRMED
+        far = self._ahead >= timedelta() and (
+            at - latest > self._ahead or (begins and latest - at > self._ahead)
+        )
+        if not far:
+            self._latest[partition] = max(latest, at)
+            jumped.clear()
+            return
+        if begins:
+            if jumped and abs(at - jumped[-1]) <= self._ahead:
+                self._latest[partition] = max(at, jumped[-1])
+                jumped.clear()
+            else:
+                jumped[:] = [at]
+            return
+        jumped[:] = [*(time for time in jumped if time > latest), at]
+        if len(jumped) == CONFIRMED:
+            close = max(jumped) - min(jumped) <= self._ahead
+            self._latest[partition] = max(jumped) if close else min(jumped)
+            jumped.clear()
 
     def _is_broken(self, at: datetime, timestamp_ms: int) -> bool:
         return (

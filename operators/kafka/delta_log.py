@@ -8,8 +8,9 @@ A delta is one message for each partition of the topic, in parts where it is lar
 | `fingerprint` | the definition's |
 | `topic`, `source`, `partition` | the input's name, id and partition |
 | `first`, `next` | the offsets covered, from the first up to, not including, the next |
-| `watermark`, `seen`, `resting` | event time in microseconds: the watermark, the latest row, the idle clock |
-| `idle` | 1 where there was nothing to read |
+| `time` | how far the partition is in event time: the numbers of a `PartitionTime` |
+| `rest` | its silence, where it is silent: the numbers of a `Rest` |
+| `more` | 1 where another delta follows that was sent together with this one |
 | `account` | read, counted, filtered, late and dead-lettered messages |
 
 Its value: the length of a JSON text in four bytes, little-endian; that text, the messages counted by the
@@ -31,6 +32,7 @@ from ..accounting import Account
 from ..delta import Delta, DeltaError
 from ..grouping import hash_keys
 from ..lateness import PartitionTime
+from ..silence import Rest
 from ..table import from_ipc, keys_of, to_ipc
 from .outgoing import Outgoing
 from .parts import LARGEST_PART, Record, in_parts
@@ -65,7 +67,9 @@ def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PAR
         ("fingerprint", delta.fingerprint.encode()),
         ("topic", delta.topic.encode()),
         ("source", delta.source.encode()),
-        ("account", " ".join(map(str, astuple(delta.account))).encode()),
+        ("account", _spaced(delta.account)),
+        ("time", _spaced(delta.time)),
+        ("rest", b"" if delta.rest is None else _spaced(delta.rest)),
     ]
     headers += [(name, str(value).encode()) for name, value in _numbers(delta).items()]
     messages = json.dumps({str(k): v for k, v in delta.messages.items()}).encode()
@@ -93,9 +97,9 @@ def decode(record: Record, rows: bool = True) -> Delta:
             first=numbers["first"],
             next=numbers["next"],
             table=from_ipc(table) if table else None,
-            watermark_us=numbers["watermark"],
-            time=PartitionTime(numbers["seen"], numbers["resting"]),
-            idle=bool(numbers["idle"]),
+            time=PartitionTime(*map(int, told["time"].split())),
+            rest=Rest(*map(int, told["rest"].split())) if told["rest"] else None,
+            more=bool(numbers["more"]),
             account=Account(*map(int, told["account"].split())),
             messages={int(pane): count for pane, count in messages.items()},
             source=told["source"].decode(),
@@ -108,10 +112,12 @@ def decode(record: Record, rows: bool = True) -> Delta:
         raise DeltaError(f"a damaged delta: {error}") from None
 
 
-_NUMBERS = ("partition", "first", "next", "watermark", "seen", "resting", "idle")
+_NUMBERS = ("partition", "first", "next", "more")
 
 
 def _numbers(delta: Delta) -> dict[str, int]:
-    time = delta.time
-    values = (delta.partition, delta.first, delta.next, delta.watermark_us, time.seen_us, time.idle_us)
-    return dict(zip(_NUMBERS, (*values, int(delta.idle))))
+    return dict(zip(_NUMBERS, (delta.partition, delta.first, delta.next, int(delta.more))))
+
+
+def _spaced(numbers: Account | PartitionTime | Rest) -> bytes:
+    return " ".join(map(str, astuple(numbers))).encode()

@@ -95,7 +95,7 @@ class GroupHistory:
             nothing = Committed(-1, fingerprint=self.fingerprint, source_id=self.source_id)
             first = [d.first for tail in self.logs.values() for d in tail.deltas if d.partition == partition]
             start = replace(nothing, offset=min(first)) if first else nothing
-            place = follow(start, partition, self.logs, self.stream.delay_us).place if self.logs else nothing
+            place = follow(start, partition, self.logs).place if self.logs else nothing
             if place.offset >= 0:
                 found[partition] = place
             elif self.new and ends is not None:

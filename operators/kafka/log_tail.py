@@ -18,7 +18,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from ..delta import Delta
 from ..lateness import PartitionTime
-from ..windows import EARLIEST
 from .clients import LIBRARY_LOG, member_config
 from .delta_log import decode
 from .faults import passing
@@ -62,6 +61,8 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
         found = {partition: Tail(end=-1) for partition in starts}
         gathers = {partition: Gather() for partition in starts}
         consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+        # Where somebody writes all the time there is always more, and never word of an end.
+        ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
         deadline = time.monotonic() + _SECONDS
         while any(tail.end < 0 for tail in found.values()):
             messages = consumer.consume(500, 0.1)
@@ -73,6 +74,9 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
                 partition, error = message.partition(), message.error()
                 if partition is not None and error is None:
                     _take(found[partition], gathers[partition], message)
+                    following = (message.offset() or 0) + 1
+                    if following >= ends[partition]:
+                        found[partition].end = following
                 elif (
                     error is not None and error.code() == KafkaError._PARTITION_EOF and partition is not None
                 ):
@@ -80,19 +84,14 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
                 elif error is not None and not passing(error):
                     raise KafkaException(error)
         for partition, tail in found.items():
-            edges = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SECONDS)
-            if edges is None:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
-            tail.begin = edges[0]
+            tail.begin = _edges(consumer, topic, partition)[0]
         return found
     finally:
         consumer.close()
 
 
-def follow(place: Committed, partition: int, logs: Mapping[int, Tail], delay_us: int = 0) -> Ends:
+def follow(place: Committed, partition: int, logs: Mapping[int, Tail]) -> Ends:
     """Where an input partition's chains in all table partitions end, from its committed place on.
-
-    `delay_us` is the stream's: what a merger's watermark lies behind the latest row.
 
     >>> follow(Committed(7), 0, {0: Tail()}).place.offset
     7
@@ -104,8 +103,7 @@ def follow(place: Committed, partition: int, logs: Mapping[int, Tail], delay_us:
         chain = None if tail.snapshot is None else tail.snapshot.chains.get(partition)
         if chain is not None and chain.next > end:
             end = chain.next
-            known = chain.watermark_us > EARLIEST
-            times.setdefault(end, PartitionTime(chain.watermark_us + delay_us if known else EARLIEST))
+            times.setdefault(end, chain.time)
         for delta in tail.deltas:
             if delta.partition == partition and delta.first <= end < delta.next:
                 end = delta.next
@@ -117,6 +115,14 @@ def follow(place: Committed, partition: int, logs: Mapping[int, Tail], delay_us:
     return Ends(
         replace(place, offset=start, time=times[start]), sorted({end for end in reached if end > start})
     )
+
+
+def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """The first offset of a partition, and the one after its last committed message."""
+    edges = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SECONDS)
+    if edges is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+    return edges
 
 
 def _take(tail: Tail, gather: Gather, message: Message) -> None:

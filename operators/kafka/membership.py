@@ -45,15 +45,15 @@ class Committed:
 
     def metadata(self) -> str:
         """All but the offset, as committed beside it."""
-        ids = [self.fingerprint, self.source_id, self.table_id]
-        return json.dumps([*ids, self.time.seen_us, self.time.idle_us, *self.log], separators=(",", ":"))
+        told = [self.fingerprint, self.source_id, self.table_id, self.time.to_list(), *self.log]
+        return json.dumps(told, separators=(",", ":"))
 
     @classmethod
     def of(cls, offset: int, metadata: str | None) -> Committed:
         """What was committed; of an offset that no stream committed, only the offset holds."""
         try:
-            fingerprint, source_id, table_id, seen, idle, *log = json.loads(metadata or "[]")
-            time = PartitionTime(int(seen), int(idle))
+            fingerprint, source_id, table_id, told, *log = json.loads(metadata or "[]")
+            time = PartitionTime(*map(int, told))
             return cls(offset, time, tuple(log), str(fingerprint), str(source_id), str(table_id))
         except (ValueError, TypeError):
             return cls(offset)

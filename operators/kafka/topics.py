@@ -117,11 +117,25 @@ def _told(error: Exception, topic: str) -> str:
 
 def end_offsets(client: Admin, topic: str, partitions: int, seconds: float = _SECONDS) -> dict[int, int]:
     """The offset after each partition's last committed message. Raises `TopicError` without an answer."""
-    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
+    return _latest(client, topic, range(partitions), IsolationLevel.READ_COMMITTED, seconds)
+
+
+def high_watermarks(
+    client: Admin, topic: str, partitions: Iterable[int], seconds: float = _SECONDS
+) -> dict[int, int]:
+    """The offset after each partition's last message, those of open transactions included.
+
+    Raises `TopicError` without an answer.
+    """
+    return _latest(client, topic, partitions, IsolationLevel.READ_UNCOMMITTED, seconds)
+
+
+def _latest(
+    client: Admin, topic: str, partitions: Iterable[int], level: IsolationLevel, seconds: float
+) -> dict[int, int]:
+    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
     try:
-        found = client.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=seconds
-        )
+        found = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
         return {place.partition: done.result(seconds).offset for place, done in found.items()}
     except (KafkaException, TimeoutError) as error:
         raise TopicError(f"no broker said where the topic {topic!r} ends: {_told(error, topic)}") from None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -78,6 +79,18 @@ def test_a_post_is_late_by_its_own_partition_alone() -> None:
     exact.add(1, line(9))
     assert exact.account == Account(read=5, counted=3, late=2)
     assert sorted(exact.windows) == [NOON, NOON + timedelta(seconds=30)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_jumps_of_time_are_believed_as_the_engines_do(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    hours = np.cumsum((random.random(400) < 0.03) * random.integers(0, 30, 400))
+    seconds = np.arange(400) + hours * 3_600 - random.exponential(20, 400)
+    seconds[random.random(400) < 0.1] += 100_000 * (seed > 1)
+    lines = [line(second) for second in seconds.tolist()]
+    exact = counted(lines)
+    assert sketched(lines)[1] == exact.account
+    assert exact.account.late > 0
 
 
 def test_likes_are_filtered_whatever_their_time_and_move_no_clock() -> None:

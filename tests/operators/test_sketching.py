@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -203,6 +203,18 @@ def test_filtered_rows_need_no_event_time_and_move_none(cuts: list[int]) -> None
     assert refused == {6: "no event time: \"at\" is 'soon', not a time in ISO 8601"}
     assert time.seen_us == int(datetime(2025, 12, 31, 12, 0, 30, tzinfo=UTC).timestamp()) * SECOND
     assert table.column("posts").to_pylist() == [2]
+
+
+def test_an_exploded_row_is_one_row_to_the_clock() -> None:
+    source = Stream.from_batches({"tags": pl.List(pl.String), "at": pl.Datetime("us")}, time="at")
+    tags = source.explode("tags").tumbling("1m").agg(posts=count())
+    noon = datetime(2025, 12, 30, 12)
+    times = [noon + timedelta(seconds=second) for second in range(60)]
+    times.insert(40, noon + timedelta(days=1))
+    frame = pl.DataFrame({"tags": [["x"] * 50] * 61, "at": times}, schema=source.source.schema)
+    _, account, _, time = sketched(tags, frame, np.full(61, int(NOW * 1000)), [])
+    assert account == Account(read=61, counted=61)
+    assert time.seen_us == int(times[-1].replace(tzinfo=UTC).timestamp()) * SECOND
 
 
 def test_a_time_that_can_not_be_computed_makes_no_dead_letter_of_a_filtered_row() -> None:

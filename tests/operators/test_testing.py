@@ -57,8 +57,8 @@ def test_a_partition_that_never_had_a_row_holds_nobody_up_once_it_is_known_to_id
     tester = StreamTester(STREAM, partitions=3)
     tester.feed([post(10)], 0)
     tester.feed([post(75)], 0)
-    assert tester.windows().height == 0
-    assert tester.advance(0).windows()["posts"].to_list() == [1]
+    assert tester.advance(4.9).windows().height == 0
+    assert tester.advance(0.1).windows()["posts"].to_list() == [1]
 
 
 def test_rows_that_come_after_an_idle_close_are_late_and_the_window_stays_as_it_was() -> None:
@@ -72,7 +72,7 @@ def test_rows_that_come_after_an_idle_close_are_late_and_the_window_stays_as_it_
 def test_rows_of_a_partition_new_to_a_closed_window_are_late_in_the_merger() -> None:
     tester = StreamTester(STREAM, partitions=2)
     tester.feed([post(10), post(75)], 0)
-    assert tester.advance(0).windows()["posts"].to_list() == [1]
+    assert tester.advance(5).windows()["posts"].to_list() == [1]
     assert tester.feed([post(20), post(30), post(80)], 1) == Account(read=3, counted=1, late=2)
     assert tester.account == Account(read=5, counted=3, late=2)
     assert tester.finish().windows()["posts"].to_list() == [2]
@@ -114,3 +114,94 @@ def test_keyed_windows_come_with_their_keys() -> None:
 def test_a_stream_that_asks_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="asks nothing"):
         StreamTester(SOURCE)
+
+
+@pytest.mark.parametrize("partitions", [2, 4])
+@pytest.mark.parametrize("silence", [0, 10, 3_600])
+def test_a_stream_that_wakes_condemns_none_of_its_rows(partitions: int, silence: float) -> None:
+    tester = StreamTester(STREAM, partitions)
+    tester.advance(silence)
+    rows = [post(silence + second) for second in range(200)]
+    for partition in range(partitions):
+        tester.feed(rows[partition::partitions], partition)
+    assert tester.account == Account(read=200, counted=200)
+    assert tester.advance(3_600).finish().windows()["posts"].sum() == 200
+
+
+def test_what_was_written_in_a_pause_finds_its_windows_open() -> None:
+    tester = StreamTester(SOURCE.tumbling("10s", delay="5s").agg(posts=count()), partitions=2)
+    for second in range(10):
+        tester.feed([post(second)], second % 2)
+        tester.advance(1)
+    for _ in range(60):
+        tester.advance(1)
+    assert tester.windows()["posts"].to_list() == [10]
+    for partition in (0, 1):
+        tester.feed([post(second) for second in range(10 + partition, 70, 2)], partition)
+    assert tester.account == Account(read=70, counted=70)
+    assert tester.advance(20).windows()["posts"].to_list() == [10] * 6
+
+
+def test_a_window_that_was_given_out_in_a_pause_takes_no_more_rows_and_those_after_it_do() -> None:
+    tester = StreamTester(STREAM)
+    tester.feed([post(second) for second in range(18)])
+    assert tester.advance(60).windows()["posts"].to_list() == [18]
+    tester.feed([post(second) for second in range(18, 80)])
+    assert tester.account == Account(read=80, counted=38, late=42)
+
+
+def test_one_partition_that_wakes_waits_for_the_others_but_not_for_ever() -> None:
+    tester = StreamTester(STREAM, partitions=3)
+    tester.advance(30)
+    tester.feed([post(second) for second in range(0, 100, 2)], 0)
+    assert tester.advance(4).windows().height == 0
+    tester.feed([post(second) for second in range(1, 80, 2)], 1)
+    assert tester.windows().height == 0
+    # The third partition stays silent: five seconds after the wake it holds nothing up any more.
+    assert tester.advance(1).windows()["posts"].to_list() == [60]
+    assert tester.account == Account(read=90, counted=90)
+
+
+def test_a_partition_with_nothing_but_garbage_holds_no_window_open() -> None:
+    tester = StreamTester(STREAM, partitions=2)
+    for second in range(0, 200, 2):
+        tester.feed([post(second)], 0)
+        tester.feed([{"at": None, "user": "eve"}], 1)
+        tester.advance(2)
+    assert tester.account == Account(read=200, counted=100, dead_lettered=100)
+    assert tester.windows()["posts"].to_list() == [30, 30, 30]
+
+
+def test_a_clock_that_is_ahead_closes_no_window_of_a_silent_partition() -> None:
+    tester = StreamTester(STREAM, partitions=2)
+    for second in range(100):
+        tester.feed([post(second + 3_000)], 1)
+        if second < 20 or second > 40:
+            tester.feed([post(second)], 0)
+        tester.advance(1)
+    assert tester.account == Account(read=179, counted=179)
+
+
+@pytest.mark.parametrize("years_ago", [0, 12])
+@pytest.mark.parametrize("at", [0, 1, 30])
+def test_one_wrong_clock_condemns_none_of_the_rows_that_follow(at: int, years_ago: int) -> None:
+    start = START - timedelta(days=365 * years_ago)
+    rows = [{"at": start + timedelta(seconds=n), "user": "ann"} for n in range(600)]
+    rows.insert(at, {"at": start + timedelta(days=1), "user": "eve"})
+    tester = StreamTester(STREAM, partitions=2)
+    for row in rows:
+        tester.feed([row], 0)
+    tester.feed(rows[:at] + rows[at + 1 :], 1)
+    found = tester.account
+    # In a recording it counts in its own window; where the clock says that it can't be, it is a dead letter.
+    wrong_first = bool(years_ago) and at == 0
+    assert (found.dead_lettered, found.late) == (0 if years_ago else 1, 2 * wrong_first)
+    assert tester.windows()["posts"].to_list()[1:] == [120] * 8
+
+
+def test_a_recording_that_pauses_for_a_night_goes_on_the_next_day() -> None:
+    tester = StreamTester(STREAM)
+    rows = [post(day * 86_400 - 10**8 + second) for day in range(3) for second in range(300)]
+    tester.feed(rows)
+    assert tester.account == Account(read=900, counted=900)
+    assert tester.windows().height >= 14

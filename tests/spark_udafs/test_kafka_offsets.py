@@ -7,15 +7,16 @@ import json
 import pytest
 
 from streamgauge.operators.accounting import Account
+from streamgauge.operators.lateness import PartitionTime
 from streamgauge.operators.windows import EARLIEST, Tumbling
 from streamgauge.spark_udafs.kafka_cluster import Report, read_report, report
-from streamgauge.spark_udafs.kafka_offsets import Known, Offsets, last_window_end, share, watermark
+from streamgauge.spark_udafs.kafka_offsets import Known, Offsets, last_window_end, share
 
 MINUTE = 60_000_000
 
 
 def known(*seen_us: int) -> dict[tuple[str, int], Known]:
-    return {("t", partition): Known(0, seen) for partition, seen in enumerate(seen_us)}
+    return {("t", partition): Known(0, PartitionTime(seen)) for partition, seen in enumerate(seen_us)}
 
 
 def test_offsets_survive_spark_s_log() -> None:
@@ -23,10 +24,11 @@ def test_offsets_survive_spark_s_log() -> None:
         "q",
         {("b", 10): 3, ("a", 2): 2**40, ("b", 9): 0},
         {("a", 2): 7},
-        {("a", 2): Known(7, -5, 12, Account(9, 4, 3, 1, 1))},
+        {("a", 2): Known(7, PartitionTime(-5, 12, 3), Account(9, 4, 3, 1, 1))},
         watermark_us=123_456_789,
         topics={"a": "kK6J", "b": "g9Xs"},
         definition="eJw=",
+        clock_us=987_654_321,
     )
     logged = json.dumps(offsets.to_json())
     assert Offsets.from_json(json.loads(logged)) == offsets
@@ -41,7 +43,7 @@ def test_the_checkpoint_of_another_source_is_refused(other: object) -> None:
 
 
 def test_what_workers_report_comes_back_and_nothing_else_does() -> None:
-    found = Report("q", Known(7, 8, 9, Account(5, 1, 1, 1, 2)))
+    found = Report("q", Known(7, PartitionTime(8, 9, 20, 1, 10, 10), Account(5, 1, 1, 1, 2)))
     assert read_report(report(found)) == found
     for text in (None, "", "{}", "[1]", "no json", '{"known":[1]}'):
         assert read_report(text) is None
@@ -54,19 +56,10 @@ def test_a_batch_is_shared_in_proportion_and_nobody_starves() -> None:
     assert share(begin, ends, 3_000) == {("t", 0): 2_099, ("t", 1): 1_099, ("t", 2): 101, ("t", 3): 100}
 
 
-def test_the_slowest_partition_decides_the_watermark() -> None:
-    assert watermark(known(10 * MINUTE, 4 * MINUTE), MINUTE, {}) == 3 * MINUTE
-
-
-def test_a_partition_not_heard_of_holds_all_until_it_idles() -> None:
-    assert watermark(known(10 * MINUTE, EARLIEST), MINUTE, {}) == EARLIEST
-    assert watermark(known(10 * MINUTE, EARLIEST), MINUTE, {("t", 1): 5}) == 9 * MINUTE
-    assert watermark(known(EARLIEST), MINUTE, {("t", 0): 10**12}) == EARLIEST
-
-
-def test_an_idle_partition_moves_on_with_the_wall_clock() -> None:
-    idle = {("t", 1): 2 * MINUTE}
-    assert watermark(known(10 * MINUTE, 4 * MINUTE), MINUTE, idle) == 5 * MINUTE
+def test_windows_that_were_closed_stay_so_for_every_partition() -> None:
+    one = Known(7, PartitionTime(8, 9))
+    assert one.floored(9) is one
+    assert one.floored(10) == Known(7, PartitionTime(8, 10))
 
 
 def test_the_last_window_with_a_row() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
@@ -242,6 +242,76 @@ def test_an_idle_stream_closes_its_windows_and_then_rests(
     announced = pa.Table.from_batches(query.read(len(query.log) - 1)).column("window_end")
     assert announced.cast(pa.int64()).to_pylist() == [AHEAD_US + query.last.watermark_us]
     assert [query.batch() for _ in range(3)] == [None] * 3
+
+
+@pytest.mark.parametrize("silence", [0, 14, 3_600])
+def test_a_stream_that_wakes_condemns_none_of_its_rows(
+    sketches: Callable[..., Query], topic: Callable[..., str], send: Callable[..., None], silence: int
+) -> None:
+    name, now = topic(4), [1_000.0]
+    query = sketches(name, idleTimeout="5000")
+    query.reader._clock = lambda: now[0]
+    values = [b'{"at":"2026-01-01T00:%02d:%02d","item":1}' % divmod(n, 60) for n in range(200)]
+    assert query.batch() is None
+    now[0] += silence
+    assert query.batch() is None
+    for partition in range(4):
+        # One after the other, each in a micro-batch of its own.
+        send(name, values[partition::4], partition=partition)
+        batches = query.batch()
+        assert batches is not None
+        now[0] += 1
+    assert account(batches) == {"read": 200, "counted": 200, "filtered": 0, "late": 0, "dead_lettered": 0}
+    now[0] += 60
+    while query.batch() is not None:
+        now[0] += 60
+    # All windows with rows are closed, and no time has passed beyond them.
+    assert query.last.watermark_us == 1_767_225_600_000_000 + 4 * MINUTE
+
+
+def test_what_lies_behind_an_open_transaction_is_not_silence(
+    kafka: Any, sketches: Callable[..., Query], topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name, now = topic(2), [1_000.0]
+    query = sketches(name, idleTimeout="5000")
+    query.reader._clock = lambda: now[0]
+    values = [b'{"at":"2026-01-01T00:%02d:%02d","item":1}' % divmod(n, 60) for n in range(300)]
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(name, value, partition=0)
+    assert producer.flush(30) == 0
+    send(name, values, partition=1)
+    for _ in range(5):
+        query.batch()
+        now[0] += 10
+    assert query.last.watermark_us < 0
+    producer.commit_transaction(30)
+    batches = None
+    while (found := query.batch()) is not None or batches is None:
+        batches = found
+        now[0] += 10
+    assert account(batches)["counted"] == 600
+
+
+def test_one_wrong_clock_condemns_none_of_the_rows_that_follow(
+    sketches: Callable[..., Query], topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name = topic()
+    values = [b'{"at":"2026-01-01T00:%02d:%02d"}' % divmod(n, 60) for n in range(600)]
+    # In a recording nobody can tell; far ahead of the clock it is a dead letter.
+    wrong = [b'{"at":"2026-01-02T00:00:00"}', b'{"at":"2126-01-02T00:00:00"}']
+    send(name, values[:30])
+    send(name, wrong)
+    send(name, values[30:])
+    query = sketches(name)
+    batches = query.batch(ReadMaxRows(40))
+    while (found := query.batch(ReadMaxRows(40))) is not None:
+        batches = found
+    assert batches is not None
+    expected = {"read": 602, "counted": 601, "filtered": 0, "late": 0, "dead_lettered": 1}
+    assert account(batches) == expected
 
 
 def test_an_empty_topic_gives_nothing_to_do(

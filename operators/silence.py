@@ -1,0 +1,71 @@
+"""How long a partition has been silent, with nothing left in it that is certain to come.
+
+Messages that lie behind an open transaction, and those not read yet, are certain to come: a partition that
+holds any is not silent. Messages without a usable event time (bad ones, filtered ones) say nothing of event
+time: a partition that gives nothing else is silent, however much there is of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is told of a silent partition: that it idles (all in microseconds).
+
+    `us` is how long it has been silent, `patience_us` the silence after which it counts as idle, and `now_us`
+    the clock on the wall when it was looked at. With a `patience_us` of 0 it has ended: a bounded run has
+    read all that it will read of it.
+    """
+
+    us: int
+    patience_us: int
+    now_us: int
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes at all."""
+        return self.patience_us == 0
+
+
+class Silence:
+    """Measures the silence of one partition; times are seconds of a clock that never goes back.
+
+    >>> silence = Silence(now=0.0)
+    >>> silence.look(position=7, end=7, now=4.0), silence.look(position=7, end=9, now=6.0)
+    (4.0, 0.0)
+    >>> silence.heard(now=6.5)
+    >>> silence.look(position=9, end=9, now=8.0)
+    1.5
+    """
+
+    def __init__(self, now: float) -> None:
+        self._heard = self._read = now
+        self._asked: tuple[int, int, float] | None = None
+
+    def heard(self, now: float) -> None:
+        """A row with an event time has come."""
+        self._heard = now
+
+    def since(self, now: float) -> float:
+        """Seconds since a row with an event time came last, whatever may be unread."""
+        return now - self._heard
+
+    def look(self, position: int, end: int, now: float) -> float:
+        """Seconds of silence; 0 while something unread may hold an event time.
+
+        `position` is the next offset to read, `end` the one after the last message there is, open
+        transactions included. Where messages without event time never cease, there is always something
+        unread: then what counts is that all is read that was there at the look before.
+        """
+        if position >= end:
+            self._read, self._asked = now, None
+            return max(0.0, self._read - self._heard)
+        if self._asked is None or position >= self._asked[1]:
+            if self._asked is not None and position > self._asked[0]:
+                self._read = self._asked[2]
+                self._asked = position, end, now
+                return max(0.0, self._read - self._heard)
+            self._asked = position, end, now
+        return 0.0
