@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time as wall
 from collections.abc import Callable, Mapping
 
+from .clock import wall_clock
 from .intake import Intake
 from .kafka.topics import Admin, TopicError, high_watermarks
 from .plan import Plan
@@ -63,7 +63,7 @@ class Idleness:
                     own.rest = self._rest(silent, max(patience, 1e-6))
 
     def _rest(self, silent: float, patience: float) -> Rest:
-        return Rest(int(silent * 1e6), int(patience * 1e6), int(wall.time() * 1e6))
+        return Rest(int(silent * 1e6), int(patience * 1e6), int(wall_clock() * 1e6))
 
     def _ends(self, partitions: list[int]) -> dict[int, int]:
         try:

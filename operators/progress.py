@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time as wall
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from .accounting import Account
+from .clock import wall_clock
 from .delta import Delta
 from .lateness import PartitionTime
 from .row_steps import Refuse
@@ -35,7 +35,7 @@ class Progress:
         partition: int,
         first: int,
         time: PartitionTime | None = None,
-        clock: Callable[[], float] = wall.time,
+        clock: Callable[[], float] = wall_clock,
     ) -> None:
         self.stream = stream
         self.topic = topic

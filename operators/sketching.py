@@ -6,7 +6,6 @@ The same on every engine: the Kafka consumer and Spark's source both hand their 
 
 from __future__ import annotations
 
-import time as wall
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from .accounting import Account
+from .clock import wall_clock
 from .grouping import GroupIndex
 from .inputs import usable, within_reach
 from .lateness import PartitionTime, broken_clocks
@@ -57,7 +57,7 @@ class Sketcher:
     [2]
     """
 
-    def __init__(self, stream: Stream, salt: int = 0, clock: Callable[[], float] = wall.time) -> None:
+    def __init__(self, stream: Stream, salt: int = 0, clock: Callable[[], float] = wall_clock) -> None:
         self.stream = stream.complete()
         assert stream.window is not None
         self._window = stream.window

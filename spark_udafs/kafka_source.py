@@ -31,6 +31,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ..operators.clock import wall_clock
 from ..operators.closing import Mark, closing, tell
 from ..operators.kafka.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..operators.kafka.secrets import Settings
@@ -371,4 +372,4 @@ def _rest(silent: float, patience: float) -> Rest:
 
 
 def _now_us() -> int:
-    return int(time.time() * 1e6)
+    return int(wall_clock() * 1e6)

@@ -158,7 +158,7 @@ def test_a_wall_clock_that_is_set_back_stops_no_checkpoint(
         send(producer, name, range(10), 0)
         until(lambda: run.summary().account.read == 10)
         real = time.time
-        monkeypatch.setattr(time, "time", lambda: real() - 300)
+        monkeypatch.setattr(time, "time", lambda: real() - 86_400)
         send(producer, name, range(10, 40), 0)
         until(lambda: run.summary().account == Account(read=40, counted=40))
         until(lambda: idle(run) == {0})
