@@ -203,8 +203,9 @@ class Run:
         self._processes = [WorkerProcess(plan) for _ in range(workers)] if workers > 1 else []
         self._worker = None if self._processes else Worker(plan, self._stop.is_set)
         self._working = None if self._worker is None else self._thread("worker", self._worker.run)
-        self._supervisor = threading.Thread(target=self._supervise, name="streamgauge-run", daemon=True)
-        self._supervisor.start()
+        # Waited for in the thread's place: a join that Ctrl-C interrupts takes the thread for ended (3.11).
+        self._done = threading.Event()
+        self._thread("run", self._supervise, self._done)
 
     def __repr__(self) -> str:
         states = self._merger.states()
@@ -219,7 +220,7 @@ class Run:
     @property
     def running(self) -> bool:
         """Whether it still runs."""
-        return self._supervisor.is_alive()
+        return not self._done.is_set()
 
     @property
     def assigned(self) -> int:
@@ -242,9 +243,8 @@ class Run:
         Raises what ended it, and `TimeoutError` after `seconds`, the run going on.
         """
         deadline = None if seconds is None else wall.monotonic() + seconds
-        while self._supervisor.is_alive():
-            self._supervisor.join(0.1)
-            if deadline is not None and wall.monotonic() > deadline and self._supervisor.is_alive():
+        while not self._done.wait(0.1):
+            if deadline is not None and wall.monotonic() > deadline:
                 raise TimeoutError(f"the run of {self.plan.source.topic!r} has not ended after {seconds} s")
         if self._errors:
             raise self._errors[0]
@@ -283,7 +283,9 @@ class Run:
         with self._merger.lock:
             return self._closed.table(self._merger.filling())
 
-    def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
+    def _thread(
+        self, name: str, work: Callable[[], None], done: threading.Event | None = None
+    ) -> threading.Thread:
         def run() -> None:
             try:
                 work()
@@ -292,7 +294,7 @@ class Run:
             except:  # noqa: E722 - C code can raise what is no exception
                 self._errors.append(RuntimeError(f"the {name} of this run broke off: {sys.exc_info()[1]}"))
             finally:
-                self._wake.set()
+                (done or self._wake).set()
 
         thread = threading.Thread(target=run, name=f"streamgauge-{name}", daemon=True)
         thread.start()
