@@ -16,9 +16,11 @@ from streamgauge.operators.closed_windows import ClosedWindows
 from streamgauge.operators.delta import Delta, DeltaError
 from streamgauge.operators.kafka.json import json
 from streamgauge.operators.kafka.merging import LogMerger
+from streamgauge.operators.lateness import PartitionTime
 from streamgauge.operators.merger import Merger
 from streamgauge.operators.plan import Plan
 from streamgauge.operators.progress import Progress
+from streamgauge.operators.silence import Rest
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import schema_of
 
@@ -240,3 +242,51 @@ def test_what_is_known_stays_known_while_the_group_is_lost() -> None:
     follower._lost(follower._consumer, [TopicPartition("table", 0)])
     assert [state.account.read for state in follower.states()] == [7]
     follower._consumer.close()
+
+
+def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
+    silent = [Progress(STREAM, "posts", p, 0, clock=lambda: START / 1e6) for p in range(3)]
+    told = []
+    for seconds in (30, 31):
+        for progress in silent:
+            progress.rest = Rest(seconds * 1_000_000, 5_000_000, START + seconds * 1_000_000)
+            told.append(progress.delta())
+    rows = pl.DataFrame(
+        {
+            "at": pl.Series([START + n * 1_000_000 for n in range(200)]).cast(pl.Datetime("us", "UTC")),
+            "user": range(200),
+        }
+    )
+    silent[0].add(rows, None, np.arange(200), 200, lambda numbers, reason: None)
+    told.append(silent[0].delta())
+    before = merged(told)
+    after = Merger(STREAM, range(3))
+    offset, state = before.resume_point()
+    after.resume(offset, state)
+    for merger in (before, after):
+        if merger is after:
+            merger.offer(told[-1], len(told) - 1)
+        assert [chain.idle for chain in merger.state.chains.values()] == [False] * 3
+        assert [chain.rest is None for chain in merger.state.chains.values()] == [True, False, False]
+        assert merger.close() == []
+        # The one that woke the stream is waited with, for five seconds of the others' silence.
+        for seconds, closed in ((35, 0), (36, 3)):
+            for progress in silent[1:]:
+                progress.rest = Rest(seconds * 1_000_000, 5_000_000, START + 10**9)
+                merger.offer(progress.delta(), 100)
+            assert len(merger.close()) == closed
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_deltas_that_were_sent_together_are_taken_together(together: bool) -> None:
+    """What was silent wakes with what lets the other partition close windows, its rows a moment behind."""
+    first, second = log(9, 2_000, partitions=2)
+    begin = {"next": 0, "table": None, "messages": {}, "account": Account(), "time": PartitionTime()}
+    merger = Merger(STREAM, range(2))
+    merger.offer(replace(first, **begin), 0)
+    merger.offer(replace(second, **begin, rest=Rest(9_000_000, 5_000_000, START + 10**10)), 1)
+    merger.offer(replace(first, more=together), 2)
+    merger.offer(second, 3)
+    missed = merger.state.account.late - first.account.late - second.account.late
+    assert (missed == 0) == together
+    assert merger.close()

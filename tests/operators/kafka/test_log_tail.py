@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+import uuid
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
+import pytest
+from confluent_kafka import Producer
 
 from streamgauge.operators.accounting import Account
 from streamgauge.operators.aggregates import count
 from streamgauge.operators.delta import Delta
 from streamgauge.operators.kafka.delta_log import decode, encode
-from streamgauge.operators.kafka.log_tail import Tail, follow
+from streamgauge.operators.kafka.log_tail import Tail, follow, read_tail
 from streamgauge.operators.kafka.membership import Committed
 from streamgauge.operators.kafka.parts import Gather
 from streamgauge.operators.kafka.snapshots import Snapshot, is_snapshot
+from streamgauge.operators.lateness import PartitionTime
 from streamgauge.operators.merger import Merger
 from streamgauge.operators.stream import Stream
 
@@ -22,7 +28,9 @@ STREAM = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m"
 
 def delta(partition: int, first: int, following: int) -> Delta:
     account = Account(read=following - first, counted=following - first)
-    return Delta(STREAM.fingerprint(), "posts", partition, first, following, None, 7, account=account)
+    return Delta(
+        STREAM.fingerprint(), "posts", partition, first, following, None, PartitionTime(10), account=account
+    )
 
 
 def snapshot(merger: Merger) -> Snapshot:
@@ -78,5 +86,33 @@ def test_a_successor_goes_on_behind_deltas_that_were_trimmed() -> None:
     assert follow(Committed(100), 1, {0: tail}).place.offset == 100
     behind = follow(Committed(100), 0, {0: tail, 1: Tail(0, 1, [delta(0, 100, 200)])})
     assert (behind.place.offset, behind.cuts) == (200, [300])
-    trimmed = follow(Committed(100), 0, {0: replace(tail, deltas=[])}, delay_us=3)
+    trimmed = follow(Committed(100), 0, {0: replace(tail, deltas=[])})
     assert (trimmed.place.offset, trimmed.place.time.watermark(3)) == (200, 7)
+
+
+@pytest.mark.kafka
+def test_a_topic_that_is_written_to_all_the_time_has_an_end(kafka: Any) -> None:
+    name, config = f"log-{uuid.uuid4().hex[:8]}", {"bootstrap.servers": kafka.bootstrap_servers}
+    kafka.create_topic(name, partitions=1)
+    producer, enough, some = Producer(config), threading.Event(), threading.Event()
+
+    def write() -> None:
+        at = 0
+        while at < 3_000 and not enough.wait(0.02):
+            for message in encode(delta(0, at, at + 1), name, 1):
+                producer.produce(name, message.value, partition=0, headers=list(message.headers))
+            producer.flush(10)
+            at += 1
+            if at > 20:
+                some.set()
+
+    writing = threading.Thread(target=write, daemon=True)
+    writing.start()
+    try:
+        assert some.wait(60)
+        tail = read_tail(config, name, {0: 0})[0]
+        assert writing.is_alive()
+    finally:
+        enough.set()
+        writing.join()
+    assert tail.end >= 20 and [found.first for found in tail.deltas] == list(range(tail.end))
