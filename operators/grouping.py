@@ -74,7 +74,8 @@ def hash_keys(keys: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, np.ndarr
     h1 = np.zeros(rows, np.uint64)
     h2 = np.zeros(rows, np.uint64)
     for key in keys:
-        values = stored_values(key)
+        # Decimals of one type are equal where their digits are.
+        values = stored_values(key.cast(pa.string()) if pa.types.is_decimal(key.type) else key)
         more1, more2 = hash_values(values)
         if values.rows is not None:
             some1, some2 = more1, more2

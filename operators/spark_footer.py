@@ -78,6 +78,8 @@ def _type(kind: pa.DataType) -> Any:
         return _struct(list(kind))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
+    if pa.types.is_decimal128(kind):
+        return f"decimal({kind.precision},{kind.scale})"
     return _NAMES[kind]
 
 

@@ -22,6 +22,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import ArrayType, StringType, StructType
 
 from ..operators import aggregates as ask
 from ..operators.aggregates import Aggregate
@@ -124,6 +125,7 @@ class Sketching:
         self._check(aggregates)
         columns = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]
         rows = self.frame.select(*map(_column, dict.fromkeys(columns)), self._event().alias(_EVENT))
+        self._check_collations(rows.schema, aggregates)
         schema = to_arrow_schema(rows.schema, timezone="UTC")
         panes = self._panes(schema)
         asked = panes.agg(**aggregates)
@@ -168,6 +170,22 @@ class Sketching:
                 "a streaming DataFrame needs to know when its windows are complete: "
                 f'sketch(df).withWatermark("{self.windows.column}", "10 seconds")'
             )
+
+    def _check_collations(self, schema: StructType, aggregates: dict[str, Aggregate]) -> None:
+        compared = {
+            column: name for name, a in aggregates.items() for column in a.columns if a.name != "count"
+        }
+        compared.update({key: f"groupBy({key!r})" for key in self.keys})
+        for column, where in compared.items():
+            kind = schema[column].dataType
+            while isinstance(kind, ArrayType):
+                kind = kind.elementType
+            if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+                raise TypeError(
+                    f"{where}: {column!r} is of the collation {kind.collation}, by which Spark takes strings "
+                    "for equal that differ; sketches tell them apart: select lower(...) of it, or "
+                    "collate(..., 'UTF8_BINARY'), first"
+                )
 
     def _schema(self, panes: Stream) -> pa.Schema:
         """The schema of the table of sketches, whose windows are made of those panes."""

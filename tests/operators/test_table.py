@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import itertools
+import json
+from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -8,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.operators.aggregates import count, distinct, last, mean, quantiles, variance
+from streamgauge.operators.aggregates import count, distinct, last, mean, quantiles, sum, variance
 from streamgauge.operators.lateness import PartitionTime
 from streamgauge.operators.merge import merge
 from streamgauge.operators.query import query
 from streamgauge.operators.sketching import Sketcher
+from streamgauge.operators.spark_footer import FOOTER
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import from_ipc, read_parquet, to_ipc, write_parquet
 from streamgauge.sketches.protocol import SketchError
@@ -142,6 +146,17 @@ def test_a_table_of_an_earlier_version_is_read_and_merged_with_newer_ones(tmp_pa
         merged = merge(tables)
         assert merged.schema.field("end").type == new.schema.field("end").type
         assert query(merged)["end"].equals(query(merge(new))["end"])
+
+
+def test_decimals_are_keys_that_every_engine_reads(tmp_path) -> None:
+    paid = pl.Series([Decimal("1.10"), Decimal("2.00"), Decimal("1.10"), None], dtype=pl.Decimal(20, 2))
+    rows = pl.DataFrame({"at": [datetime(2026, 1, 1)] * 4, "paid": paid, "n": [1, 2, 3, 4]})
+    stream = Stream.from_batches(rows.schema, time="at").group_by("paid").tumbling("1m").agg(n=sum("n"))
+    write_parquet(table(rows, stream), tmp_path / "paid.parquet")
+    found = query(merge(read_parquet(tmp_path / "paid.parquet")))
+    assert dict(found.select("paid", "n").iter_rows()) == {Decimal("1.10"): 4, Decimal("2.00"): 2, None: 4}
+    footer = json.loads(pq.read_metadata(tmp_path / "paid.parquet").metadata[FOOTER])
+    assert [field["type"] for field in footer["fields"][2:]] == ["decimal(20,2)", "decimal(38,0)"]
 
 
 def test_an_empty_table_merges_and_answers() -> None:

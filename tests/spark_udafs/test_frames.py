@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,35 @@ def test_a_streaming_frame_closes_its_windows_by_its_watermark(
 def test_what_is_wrong_is_said(rows: Any, ask_it: Any, error: Any, complaint: str) -> None:
     with pytest.raises(error, match=complaint):
         ask_it(rows)
+
+
+def test_strings_that_spark_compares_by_a_collation_are_refused(rows: Any) -> None:
+    collated = "collate(user, 'UTF8_LCASE')"
+    frame = rows.selectExpr(
+        f"{collated} name", f"array({collated}) names", "collate(lang, 'UTF8_BINARY') lang"
+    )
+    for wrong in (
+        lambda: sketch(frame).groupBy("name").agg(n=ask.count()),
+        lambda: sketch(frame).agg(names=ask.distinct("name")),
+        lambda: sketch(frame).agg(names=ask.top_k("names")),
+    ):
+        with pytest.raises(TypeError, match=r"of the collation UTF8_LCASE.* select lower\(...\) of it"):
+            wrong()
+    assert sketch(frame).groupBy("lang").agg(n=ask.count("name")).columns[2:] == ["lang", "n"]
+
+
+def test_decimals_and_times_are_grouped_and_asked_as_what_they_are(
+    spark: Any, rows: Any, request: pytest.FixtureRequest
+) -> None:
+    asked = "cast(item % 3 as decimal(20, 2)) paid", "make_time(1, cast(item % 3 as int), 2.5) at_time"
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    request.addfinalizer(lambda: spark.conf.unset("spark.sql.timeType.enabled"))
+    frame = rows.selectExpr(*asked).filter("paid is not null")
+    table = as_table(sketch(frame).groupBy("paid").agg(n=ask.count(), latest=ask.max("at_time")))
+    found = {row["paid"]: row["latest"] for row in query(table).iter_rows(named=True)}
+    assert found == {Decimal(f"{n}.00"): time(1, n, 2, 500_000) for n in range(3)}
+    with pytest.raises(TypeError, match=r"decimal128\(20, 2\) can't be aggregated; cast it"):
+        sketch(frame).agg(most=ask.max("paid"))
 
 
 def test_a_streaming_frame_without_watermark_is_refused(spark: Any) -> None:
