@@ -17,7 +17,7 @@ from streamgauge.operators.query import query
 from streamgauge.operators.sketching import Sketcher
 from streamgauge.operators.stream import Stream
 from streamgauge.operators.table import from_ipc, to_ipc
-from streamgauge.sketches.registry import FAMILIES
+from streamgauge.sketches.registry import FAMILIES, MOMENT
 
 COLUMNS = {"at": pl.Datetime("us"), "user": pl.String, "city": pl.String, "amount": pl.Float64, "n": pl.Int64}
 ROWS = Stream.from_batches(COLUMNS, time="at")
@@ -26,7 +26,7 @@ INPUTS = {"weight": "amount", "value": "amount", "key": "city"}
 
 def asked(name: str) -> ask.Aggregate:
     line = FAMILIES[name]
-    return ask.aggregate(name, "n", **{given: INPUTS[given] for given in line.inputs if given != "time"})
+    return ask.aggregate(name, "n", **{given: INPUTS[given] for given in line.inputs if given not in MOMENT})
 
 
 EVERYTHING = {name: asked(name) for name in FAMILIES if name != "count"}
