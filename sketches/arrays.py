@@ -65,12 +65,16 @@ def as_array(values: Any) -> pa.Array:
         if isinstance(values, np.generic) or (isinstance(dtype, np.dtype) and hasattr(values, "__array__")):
             return _of_numpy(np.asarray(values))
         if hasattr(values, "__arrow_c_stream__"):
+            if str(dtype) == "Object":  # of Python objects Polars gives Arrow the addresses
+                return _of_python(values.to_list())
             return _joined(pa.chunked_array(values))
         if hasattr(values, "__arrow_c_array__"):
             return plain(pa.array(values))
         if dtype is not None and hasattr(values, "__array__"):
             return _of_extension(values)
     except _FAULTS as error:
+        if type(error) is TypeError:  # our own words
+            raise
         told = f"a {type(values).__name__}" if dtype is None else f"a {type(values).__name__} of {dtype}"
         raise TypeError(f"{told} can't be taken as a column: {_first_line(error)}; cast it") from None
     if isinstance(values, (bytearray, memoryview)):
@@ -173,9 +177,10 @@ def _of_numpy(array: np.ndarray) -> pa.Array:
 def _of_extension(values: Any) -> pa.Array:
     """A column of one of pandas' own types."""
     try:
-        return plain(pa.array(values))
-    except (pa.ArrowException, NotImplementedError):
+        found = pa.array(values)
+    except (*_FAULTS, NotImplementedError):
         return _of_numpy(np.asarray(values))
+    return plain(found)
 
 
 def _of_python(values: list[Any]) -> pa.Array:

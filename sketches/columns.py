@@ -102,7 +102,7 @@ def as_values(values: Any, decimals: bool = False) -> Values:
     numbers is NaN a gap, as pandas writes it, and skipped.
 
     `decimals` become float64 where a family adds up or orders numbers. Raises `TypeError`, naming the type
-    and what to cast it to, for types that no sketch counts.
+    and what to cast it to, for types that no sketch counts, and `ValueError` for times beyond reach.
 
     >>> as_values([3, None, 4]).numbers.tolist(), as_values([3, None, 4]).rows.tolist()
     ([3, 4], [0, 2])

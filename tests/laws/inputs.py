@@ -167,6 +167,7 @@ def _forms() -> list[Form]:
                 "pandas Arrow string": lambda: pd.Series(TEXTS, dtype="string[pyarrow]"),
                 "pandas category": lambda: pd.Series(TEXTS, dtype="category"),
                 "Polars": lambda: pl.Series(TEXTS),
+                "Polars objects": lambda: pl.Series(TEXTS, dtype=pl.Object),
                 "Polars Categorical": lambda: pl.Series(TEXTS, dtype=pl.Categorical),
                 "Polars Enum": lambda: pl.Series(TEXTS, dtype=pl.Enum(sorted(set(TEXTS)))),
                 "Polars lists of Categorical": lambda: pl.Series([[text] for text in TEXTS]).cast(
