@@ -110,7 +110,9 @@ class Sketcher:
         counted = 0
         if len(times):
             self._sketch(left.frame, times, {} if place is None else place.of(left.numbers))
-            counted = self._count_messages(left.numbers, times)
+            counted = self._count_messages(
+                times if rows is None else times[np.searchsorted(left.numbers, once(left.numbers))]
+            )
         dead = frame.height - counted - filtered - too_late
         return Account(frame.height, counted, filtered, too_late, dead)
 
@@ -156,11 +158,8 @@ class Sketcher:
                 given.update(place)
             groups.update(numbers, column, **given)
 
-    def _count_messages(self, numbers: np.ndarray, times: np.ndarray) -> int:
+    def _count_messages(self, times: np.ndarray) -> int:
         """Count messages by pane, each once however many rows it became."""
-        firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        if len(firsts) < len(times):
-            times = times[firsts]
         first = self._window.pane_start(int(times.min()))
         if first == self._window.pane_start(int(times.max())):
             self._messages[first] = self._messages.get(first, 0) + len(times)
