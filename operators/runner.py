@@ -18,6 +18,7 @@ from .accounting import Account
 from .closed_windows import ClosedWindows
 from .ending import as_interrupt
 from .kafka.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
+from .kafka.decode import check_importable
 from .kafka.delta_log import TOPIC_CONFIG
 from .kafka.group_history import GroupHistory
 from .kafka.merging import LogMerger
@@ -36,6 +37,7 @@ from .kafka.topics import (
 from .merger import DeliveryName, LogState
 from .plan import Plan
 from .query import query
+from .sources import KafkaSource
 from .stream import Stream
 from .table import schema_of
 from .worker import Worker
@@ -147,6 +149,8 @@ def start(
             raise ValueError(f"{name} is {given!r}; it can be {' or '.join(map(repr, known))}")
     if workers < 1:
         raise ValueError(f"a run needs one worker at least, not {workers}")
+    if workers > 1 and isinstance(stream.source, KafkaSource):
+        check_importable(stream.source.value)
     plan = Plan(stream, group_id or "", "", 0)
     topic, client = plan.source.topic, admin(plan.config)
     partitions = partitions_of(client, topic)

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -23,6 +22,7 @@ from .inputs import check_input
 from .kafka.message_columns import message_columns
 from .kafka.settings import check_settings, servers
 from .sources import FrameSource, KafkaSource
+from .steps import Step
 from .windows import Tumbling, Window
 
 if TYPE_CHECKING:
@@ -30,38 +30,8 @@ if TYPE_CHECKING:
     from .merger import DeliveryName
     from .runner import OnWindow, Run, Summary
 
-Verb = Literal["filter", "with_columns", "explode", "select"]
 _EXAMPLE = '"user": pl.String'
 _RESERVED = ("window_start", "window_end")
-# An empty list leaves a row with a null: the only way before Polars had a choice, not its default since 2.0.
-_CHOICE = "empty_as_null" in signature(pl.LazyFrame.explode).parameters
-_EMPTY_STAYS: dict[str, Any] = {"empty_as_null": True, "keep_nulls": True} if _CHOICE else {}
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One transformation of rows. Its expressions look at one row at a time, never at its neighbours."""
-
-    verb: Verb
-    expressions: tuple[pl.Expr, ...]
-
-    def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
-        """`frame` transformed; `carried` names columns that a selection must not drop."""
-        if self.verb == "select":
-            return frame.select(*self.expressions, *carried)
-        if self.verb == "explode":
-            names = [expression.meta.output_name() for expression in self.expressions]
-            return frame.explode(names, **_EMPTY_STAYS)
-        return getattr(frame, self.verb)(*self.expressions)
-
-    @property
-    def drops_rows(self) -> bool:
-        """Whether rows may be fewer or more after it."""
-        return self.verb in ("filter", "explode")
-
-    def definition(self) -> list[Any]:
-        """As plain JSON."""
-        return [self.verb, *(json.loads(e.meta.serialize(format="json")) for e in self.expressions)]
 
 
 @dataclass(frozen=True, eq=False)

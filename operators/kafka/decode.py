@@ -46,9 +46,9 @@ class Decoder(Protocol):
     """Makes rows of the bytes of messages; `json` makes one, and any object with these two will do.
 
     A decoder is a part of a stream's definition. It judges every message by itself, so that the same rows
-    come out however messages are cut into batches, and it pickles: for `workers` beyond one, and on Spark,
-    its class must stand in a module that those processes can import, not in the script that is run. What it
-    can't read it refuses with a reason and does not raise; refused messages become dead letters.
+    come out however messages are cut into batches, and it pickles: for `workers` beyond one its class must
+    stand in a module, not in the script that is run. What it can't read it refuses with a reason and does
+    not raise; refused messages become dead letters.
 
     >>> @dataclass(frozen=True)
     ... class Prices:
@@ -73,3 +73,13 @@ class Decoder(Protocol):
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, in the messages' order, and why the other messages are not rows."""
+
+
+def check_importable(decoder: Decoder) -> None:
+    """Raises `TypeError` for a decoder that another process could not import."""
+    kind = type(decoder)
+    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+        raise TypeError(
+            f"value: the decoder {kind.__name__} is defined where worker processes can't import it; "
+            "move its class to the top of a module of its own, or run with workers=1"
+        )

@@ -1,0 +1,42 @@
+"""One transformation of a stream's rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Literal
+
+import polars as pl
+
+Verb = Literal["filter", "with_columns", "explode", "select"]
+
+# An empty list leaves a row with a null: the only way before Polars had a choice, not its default since 2.0.
+_CHOICE = "empty_as_null" in signature(pl.LazyFrame.explode).parameters
+_EMPTY_STAYS: dict[str, Any] = {"empty_as_null": True, "keep_nulls": True} if _CHOICE else {}
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One transformation of rows. Its expressions look at one row at a time, never at its neighbours."""
+
+    verb: Verb
+    expressions: tuple[pl.Expr, ...]
+
+    def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """`frame` transformed; `carried` names columns that a selection must not drop."""
+        if self.verb == "select":
+            return frame.select(*self.expressions, *carried)
+        if self.verb == "explode":
+            names = [expression.meta.output_name() for expression in self.expressions]
+            return frame.explode(names, **_EMPTY_STAYS)
+        return getattr(frame, self.verb)(*self.expressions)
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether rows may be fewer or more after it."""
+        return self.verb in ("filter", "explode")
+
+    def definition(self) -> list[Any]:
+        """As plain JSON."""
+        return [self.verb, *(json.loads(e.meta.serialize(format="json")) for e in self.expressions)]
