@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from ..sketches.parameters import whole
 from ..sketches.protocol import Groups, SketchError
 from ..sketches.registry import MOMENT, Family, family
 
@@ -113,7 +114,8 @@ def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
 
     A family's further inputs are options too, and name columns (`weight="amount"`); a row's event time and
     place need no name.
-    Raises `KeyError` for a name and `TypeError` for an option the registry doesn't have, or a missing input.
+    Raises `KeyError` for a name, `TypeError` for an option the registry doesn't have or a missing input, and
+    `SketchError` for a parameter out of range.
     """
     line = family(name)
     named = [given for given in line.inputs if given not in MOMENT]
@@ -128,7 +130,19 @@ def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
             raise TypeError(f"{name}: {given}= names a column, got {options.get(given)!r}")
     params = {key: options.get(key, default) for key, default in line.params.items()}
     answer = {key: options.get(key, default) for key, default in line.answer.items()}
+    _check(line, params, answer)
     return Aggregate(name, column, params, answer, {given: options[given] for given in named})
+
+
+def _check(line: Family, params: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    """Raise `SketchError` for parameters that the family refuses: no groups of it hold nothing yet."""
+    try:
+        if not line.exact:
+            line.groups_class()(0, **params)
+        for key, value in answer.items():
+            whole(line.name, key, value, 1)
+    except SketchError as error:
+        raise SketchError(f"{line.name}: {str(error).partition(': ')[2]}") from None
 
 
 def distinct(column: str, lg_k: int = 12) -> Aggregate:

@@ -16,7 +16,9 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 import pyarrow as pa
 
-from .frequent_items_bytes import MAX_LG, MIN_LG
+from .arrays import as_array
+from .columns import as_values
+from .frequent_items_bytes import MAX_LG, MIN_LG, kind_of
 from .frequent_items_groups import FrequentItemsGroups, Kind
 from .parameters import whole
 from .protocol import Sketch, SketchError, told_kind
@@ -43,6 +45,8 @@ class FrequentItems(Sketch):
     that share of the stream is always found. At 4,096, the default, that is 0.085 % of the stream; a full
     sketch takes 50 kB and its strings in bytes, up to four times that in memory.
 
+    What is counted, `kind`, is "string" or "long" (whole numbers); unless told, the first values decide.
+
     Merged with a sketch of another `max_size`, it takes the larger one; the promise is then the smaller
     one's. Merging is commutative to the counter, and associative up to the bounds.
 
@@ -50,15 +54,33 @@ class FrequentItems(Sketch):
     Frequent Items in Data Streams", IMC 2017; Apache DataSketches.
 
     >>> tags = FrequentItems().update(["a", "b", "a", None, "c", "a"])
+    >>> FrequentItems().update([7, 7]).top()
+    [Item(item=7, estimate=2, lower=2, upper=2)]
     >>> tags.top(2)
     [Item(item='a', estimate=3, lower=3, upper=3), Item(item='b', estimate=1, lower=1, upper=1)]
     """
 
     family = "frequent items"
 
-    def __init__(self, max_size: int = 4096, kind: Kind = "string") -> None:
+    def __init__(self, max_size: int = 4096, kind: Kind | None = None) -> None:
         """Raises `SketchError` for another kind, or a size that is no power of two from 8 to 2^26."""
-        self._groups = FrequentItemsGroups(1, max_size=max_size, kind=kind)
+        self._groups = FrequentItemsGroups(1, max_size, "string" if kind is None else kind)
+        self._undecided = kind is None
+
+    def _settle(self, kind: Kind) -> None:
+        """Count values of that kind, unless it was said or decided before."""
+        if self._undecided:
+            self._groups = FrequentItemsGroups(1, self.max_size, kind)
+            self._undecided = False
+
+    def _first(self, values: Any) -> Any:
+        """The same values; the first of all decide what is counted."""
+        if self._undecided:
+            values = as_array(values)
+            found = as_values(values)
+            if len(found):
+                self._settle("long" if found.kind == "int64" else "string")
+        return values
 
     @property
     def max_size(self) -> int:
@@ -67,7 +89,7 @@ class FrequentItems(Sketch):
 
     @property
     def kind(self) -> Kind:
-        """What is counted: "string" or "long"."""
+        """What is counted: "string" or "long"; until the first values decide, "string"."""
         return self._groups.kind
 
     @property
@@ -94,6 +116,7 @@ class FrequentItems(Sketch):
         `ValueError` for weights that are negative or not one a value, `OverflowError` where all weights
         together exceed int64.
         """
+        values = self._first(values)
         self._groups._change(None, values, weights, deleting=False)
         return self
 
@@ -108,12 +131,17 @@ class FrequentItems(Sketch):
         >>> FrequentItems().update(["a", "a", "b"]).delete(["a", "b"]).top()
         [Item(item='a', estimate=1, lower=1, upper=1)]
         """
+        values = self._first(values)
         self._groups._change(None, values, weights, deleting=True)
         return self
 
     def merge(self, other: Self) -> Self:
         """Add the counters of another sketch of the same kind. Raises `SketchError` for another kind."""
-        if not isinstance(other, FrequentItems) or other.kind != self.kind:
+        if not isinstance(other, FrequentItems):
+            raise SketchError(f"frequent items: can't merge {other!r}")
+        if not other._undecided:
+            self._settle(other.kind)
+        if not other._undecided and other.kind != self.kind:
             raise SketchError(f"frequent items: can't merge {other!r} into a sketch of {self.kind}s")
         if other._saw_nothing():
             return self
@@ -127,6 +155,8 @@ class FrequentItems(Sketch):
         >>> FrequentItems(kind="long").update([7, 7]).bounds(7)
         (2, 2)
         """
+        if self._undecided:
+            return 0, 0
         values = self._groups._accepted(item)
         if len(values) != 1:
             raise ValueError(f"frequent items: bounds of one item at a time, got {len(values)}")
@@ -185,11 +215,15 @@ class FrequentItems(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, kind: Kind | None = None) -> Self:
-        """The sketch an image of that kind holds: "string" or "long", to be said, as an image doesn't tell.
+        """The sketch an image of that kind holds.
 
-        Raises `SketchError` for anything that is no such image.
+        Images from here say their kind; of those that Java, C++ and Spark wrote it must be said. Raises
+        `SketchError` where it is not, and for anything that is no such image.
         """
-        kind = cast(Kind, told_kind(cls.family, kind, ("string", "long")))
+        if kind is None:
+            kind = kind_of(data)
+            if kind is None and data[:1] and data[0] & 63 != 1:
+                kind = cast(Kind, told_kind(cls.family, None, ("string", "long")))
         largest = data[3] if len(data) > 3 and MIN_LG <= data[3] <= MAX_LG else MIN_LG
         sketch = cls(1 << largest, kind)
         sketch._groups.merge(np.zeros(1, np.int64), pa.array([data], pa.binary()))
@@ -197,10 +231,10 @@ class FrequentItems(Sketch):
 
     def copy(self) -> Self:
         """An independent equal sketch."""
-        return self.from_bytes(self.to_bytes(), self.kind)
+        return self.from_bytes(self.to_bytes(), None if self._undecided else self.kind)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(), self.kind)
+        return type(self).from_bytes, (self.to_bytes(), None if self._undecided else self.kind)
 
     def __eq__(self, other: object) -> bool:
         same = isinstance(other, FrequentItems) and self.kind == other.kind

@@ -8,7 +8,7 @@ Little-endian; an empty sketch is the first eight bytes alone::
           3  log2 of the largest map
           4  log2 of the current map
           5  flags: 5 (both of the two bits in use for it) if empty, else 0
-          6  unused
+          6  2 where items are longs, 4 for strings: a mark of ours, which no other library reads
           8  int32, counters; 4 unused bytes
          16  int64, sum of all weights
          24  int64, offset: what purges took from every counter
@@ -22,6 +22,8 @@ Source: datasketches-java `frequencies.PreambleUtil`; datasketches-cpp `frequent
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from .bits import load32, load64
@@ -34,6 +36,7 @@ from .frequent_items_tables import (
     LG,
     LONG,
     OFFSET,
+    STRING,
     WEIGHT,
     capacity,
     close_table,
@@ -55,6 +58,7 @@ FAULTS = (
     "its counters, offset and weight do not add up",
     "its items end before or after its last byte",
     "an item is not valid UTF-8",
+    "it says that its items are of another kind",
 )
 """What `check_images` found, by its code."""
 
@@ -142,7 +146,8 @@ def write_images(tables, arena, groups, width, lg_max, ends, out):  # type: igno
         put_number(out, at + 2, np.int64(10), 1)
         put_number(out, at + 3, np.int64(lg_max), 1)
         put_number(out, at + 4, lg, 1)
-        put_number(out, at + 5, np.int64(5 if empty else 0), 3)
+        put_number(out, at + 5, np.int64(5 if empty else 0), 1)
+        put_number(out, at + 6, np.int64(0 if empty else width), 2)
         if empty:
             continue
         put_number(out, at + 8, n, 8)
@@ -196,6 +201,8 @@ def _fault(data, begin, end, width):  # type: ignore[no-untyped-def]
     empty = (data[begin + 5] & 5) != 0
     if (words != 1 and words != 4) or data[begin + 1] != 1 or data[begin + 2] != 10:
         return 2
+    if data[begin + 6] != 0 and data[begin + 6] != width:
+        return 9
     if lg_max < MIN_LG or lg_max > MAX_LG or lg > lg_max:
         return 3
     if empty != (words == 1) or (empty and end - begin != EMPTY_BYTES):
@@ -243,6 +250,12 @@ def check_images(data, ends, width):  # type: ignore[no-untyped-def]
         if code != 0:
             return row, code
     return 0, 0
+
+
+def kind_of(data: bytes) -> Literal["string", "long"] | None:
+    """What an image says that it counts; None of one that another library wrote, or an empty one."""
+    mark = data[6] if len(data) >= EMPTY_BYTES else 0
+    return "long" if mark == LONG else ("string" if mark == STRING else None)
 
 
 @kernel

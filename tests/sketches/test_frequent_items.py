@@ -184,7 +184,29 @@ def test_merging_in_all_orders(kind: str) -> None:
 
 def test_merging_refuses_the_other_kind() -> None:
     with pytest.raises(SketchError, match="strings"):
-        FrequentItems().merge(FrequentItems(kind="long"))
+        FrequentItems(kind="string").merge(FrequentItems(kind="long"))
+    with pytest.raises(SketchError, match="strings"):
+        FrequentItems().update(["a"]).merge(FrequentItems().update([1]))
+
+
+def test_the_first_values_decide_what_is_counted() -> None:
+    four = FrequentItems().update([4])  # whose bytes are those of a string of four, too
+    for found in (four, FrequentItems.from_bytes(four.to_bytes()), pickle.loads(pickle.dumps(four))):
+        assert found.kind == "long" and found.top() == [Item(4, 1, 1, 1)] and found.bounds(4) == (1, 1)
+    words = FrequentItems().update([None]).update(["abcd", "ab"]).update([])
+    assert FrequentItems.from_bytes(words.to_bytes()).top() == words.top() and words.kind == "string"
+    with pytest.raises(TypeError, match="counts longs"):
+        four.update(["a"])
+    with pytest.raises(SketchError, match="another kind"):
+        FrequentItems.from_bytes(four.to_bytes(), kind="string")
+    for empty in (FrequentItems(), FrequentItems.from_bytes(bytes(FrequentItems())), FrequentItems().copy()):
+        assert empty.bounds(7) == empty.bounds("a") == (0, 0) and empty.top() == []
+        assert (empty | four) == (four | empty) == four == empty.merge(four)
+    theirs = bytearray(four.to_bytes())
+    theirs[6] = 0
+    assert FrequentItems.from_bytes(bytes(theirs), "long") == four
+    with pytest.raises(SketchError, match="give kind="):
+        FrequentItems.from_bytes(bytes(theirs))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -261,7 +283,7 @@ def test_refusals() -> None:
     with pytest.raises(SketchError, match="kind"):
         FrequentItems(kind="double")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="counts strings"):
-        FrequentItems().update([1])
+        FrequentItems(kind="string").update([1])
     with pytest.raises(TypeError, match="counts longs"):
         FrequentItems(kind="long").update([1.5])
     for weights in ([-1], [1, 2], [1.5], [None]):
