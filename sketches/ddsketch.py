@@ -25,7 +25,8 @@ class DDSketch(Sketch):
     """Quantiles of a stream of numbers to a relative error of value, in logarithmic buckets.
 
     Error promised, always: each quantile is off by at most `relative_accuracy` of the true value, also far in
-    the tail and after any merging, from 2.2e-308 to the largest double; smaller magnitudes count as zero.
+    the tail and after any merging, up to the largest double; magnitudes below γ 2.23e-308 (γ = (1 + a) /
+    (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which bounds tell.
     Positive, negative and infinite values and zeros are kept apart; NaN and nulls are skipped. Memory is one
     count for each bucket between the smallest and largest magnitude: 115 buckets a factor of ten at 1 %.
 
@@ -156,6 +157,7 @@ class DDSketch(Sketch):
                 logs = np.arange(first - 1, first + len(counts)) / store.multiplier
                 powers = np.exp2(logs)
                 middle = np.exp2(logs[1:] + np.log2(2 / (1 + store.gamma)))
+            powers, middle = (np.minimum(found, np.finfo(float).max) for found in (powers, middle))
             if first + len(counts) > store.infinite:
                 middle[-1] = powers[-2] = powers[-1] = np.inf
             edge = np.array([middle, powers[:-1], powers[1:], counts])

@@ -101,7 +101,8 @@ def _buckets(store: Store, signs: np.ndarray, keys: np.ndarray) -> Found:
         near, far = (np.exp2((keys - inner) / store.multiplier) for inner in (1, 0))
         middle = np.exp2(keys / store.multiplier + np.log2(2 / (1 + store.gamma)))
     for powers in (near, far, middle):
-        powers[keys >= store.infinite] = np.inf
+        # The topmost bucket of finite values reaches beyond them.
+        powers[:] = np.where(keys >= store.infinite, np.inf, np.minimum(powers, np.finfo(float).max))
     least = np.finfo(float).tiny * store.gamma
     value = signs * np.where(signs == 0, 0.0, middle)
     lower = np.where(signs > 0, near, np.where(signs < 0, -far, -least))

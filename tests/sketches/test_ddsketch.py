@@ -274,3 +274,22 @@ def test_answers_of_many_groups_are_those_of_each(kind: Any) -> None:
     values = np.round(random.lognormal(3, 2, 5_000)) * random.choice([-1, 0, 1], 5_000)
     groups.update(random.integers(0, 250, 5_000), values)
     assert groups.answers().to_pylist() == [groups[g].answer() for g in range(300)]
+
+
+@pytest.mark.parametrize("accuracy", [0.0001, 0.01, 0.02, 0.1, 0.5])
+def test_the_ends_of_double_and_of_int64(accuracy: float) -> None:
+    top, least = np.finfo(float).max, np.finfo(float).tiny
+    for value in (top, -top, np.inf, -np.inf, 0.0, -0.0, 5e-324, least, 3.01 * least, -3.01 * least, 2.0**63):
+        sketch = DDSketch(accuracy).update(np.full(3, value))
+        found, (lower, upper) = sketch.quantile(0.5), sketch.quantile_bounds(0.5)
+        assert lower <= value <= upper and np.isfinite(found) == np.isfinite(value)
+        counted_as_zero = abs(value) < least * (1 + accuracy) / (1 - accuracy)
+        error = abs(found - value) if np.isfinite(value) else 0.0
+        assert found == 0 if counted_as_zero else error <= accuracy * abs(value) * (1 + 1e-9)
+        assert 0 <= sketch.rank_bounds(value)[0] <= sketch.rank_bounds(value)[1] == 1
+        assert DDSketch.from_bytes(sketch.to_bytes()).quantile_bounds(0.5) == (lower, upper)
+    for whole in (-(2**63), 1 - 2**63, 2**63 - 1, 2**63 - 1024, 2**53 + 1, 0, 1, -1, 49, 50, 58, 64, 10**18):
+        sketch = DDSketch(accuracy, kind="long").update(np.array([whole]))
+        lower, upper = sketch.quantile_bounds(0.5)
+        assert lower <= whole <= upper
+        assert abs(sketch.quantile(0.5) - whole) <= accuracy * abs(whole) * (1 + 1e-9)
