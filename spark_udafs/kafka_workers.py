@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -30,17 +29,22 @@ from ..operators.sources import KafkaSource
 from .kafka_cluster import Report, group_refused, report, reporting_consumer
 from .kafka_offsets import TopicPartition
 from .kafka_options import KafkaOptions
+from .kept import Kept
 
 log = logging.getLogger("streamgauge.kafka")
 
 _MOST_READERS = 32
+_PREFETCH_KBYTES = 8192
+"""What a reader of one partition fetches ahead: 256 MiB in all readers of a process."""
+_MOST_OTHERS = 8
 _NO_PROGRESS_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
 _LETTER_BYTES = 16 * 1024 * 1024
 
-_readers: OrderedDict[Any, Reader] = OrderedDict()
-_reporters: dict[Any, Any] = {}
-_producers: dict[Any, Producer] = {}
+_readers: Kept[Reader] = Kept(_MOST_READERS, lambda reader: reader.close())
+_reporters: Kept[Any] = Kept(_MOST_OTHERS, lambda reporter: reporter.close())
+# All that a producer was given has arrived when it is put back.
+_producers: Kept[Producer] = Kept(_MOST_OTHERS, lambda producer: producer.purge())
 _remarks: dict[Any, Remarks] = {}
 
 
@@ -55,7 +59,7 @@ def reading(
     if start >= end:
         return
     key = (_identity(options), place, options.reads_headers)
-    reader = _readers.pop(key, None)
+    reader = _readers.take(key)
     try:
         if reader is None:
             reader = Reader(_reader_config(options), {place: start}, headers=options.reads_headers)
@@ -74,9 +78,7 @@ def reading(
         if reader is not None:
             reader.close()
         raise
-    _readers[key] = reader
-    while len(_readers) > _MOST_READERS:
-        _readers.popitem(last=False)[1].close()
+    _readers.put(key, reader)
 
 
 def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
@@ -106,13 +108,19 @@ def report_known(options: KafkaOptions, group: str, place: TopicPartition, told:
     Raises `PermissionError` where the group may not be used at all.
     """
     key = (_identity(options), group)
-    if key not in _reporters:
-        _reporters[key] = reporting_consumer(options.config, group)
+    reporter = _reporters.take(key) or reporting_consumer(options.config, group)
+    try:
+        _report(reporter, group, place, told)
+    finally:
+        _reporters.put(key, reporter)
+
+
+def _report(reporter: Any, group: str, place: TopicPartition, told: Report) -> None:
     commit = [Partition(*place, told.known.at, report(told))]
     deadline = time.monotonic() + _REPORT_SECONDS
     while True:
         try:
-            _reporters[key].commit(offsets=commit, asynchronous=False)
+            reporter.commit(offsets=commit, asynchronous=False)
             return
         except KafkaException as problem:
             error = problem.args[0]
@@ -157,9 +165,15 @@ class Letters:
 
         Raises `RuntimeError` where waiting won't help.
         """
+        if not self._waiting:
+            return
+        key = _identity(self._options)
+        producer = _producers.take(key)
+        if producer is None:  # one with nothing to send is not true
+            settings = producer_config(self._options.config, LARGEST_LETTER)
+            producer = Producer(settings, logger=LIBRARY_LOG)
         while self._waiting:
             faults, failed = Faults(self._waiting), dict(enumerate(self._waiting))
-            producer = self._producer()
             for number, letter in enumerate(self._waiting):
                 produce(producer, letter, partial(_note, failed, faults, number))
             producer.flush()
@@ -168,15 +182,8 @@ class Letters:
                 self._waiting = cut
             elif faults.error is not None:
                 raise RuntimeError(f"dead letters can't be sent: {faults.told(faults.error)}")
+        _producers.put(key, producer)
         self._bytes = 0
-
-    def _producer(self) -> Producer:
-        key = _identity(self._options)
-        if key not in _producers:
-            _producers[key] = Producer(
-                producer_config(self._options.config, LARGEST_LETTER), logger=LIBRARY_LOG
-            )
-        return _producers[key]
 
 
 def _note(
@@ -189,7 +196,7 @@ def _note(
 
 def _reader_config(options: KafkaOptions) -> dict[str, Any]:
     lossy = {} if options.fail_on_data_loss else {"auto.offset.reset": "earliest"}
-    return {**options.config, **lossy}
+    return {"queued.max.messages.kbytes": _PREFETCH_KBYTES, **options.config, **lossy}
 
 
 def _identity(options: KafkaOptions) -> Any:

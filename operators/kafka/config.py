@@ -12,6 +12,8 @@ _DEFAULTS: dict[str, Any] = {
     "fetch.queue.backoff.ms": 10,
     # Enough for two fetches' time; a queued message takes some 400 bytes besides its own, so no more.
     "queued.min.messages": 200_000,
+    # What is fetched ahead takes 64 MB by the library's default, for all partitions together, and a fetch of
+    # every broker besides (1 MB a partition, 50 MB at most).
     # A broker keeps a fetch for so long where nothing new comes, and a seek waits for it to come back.
     "fetch.wait.max.ms": 50,
     # A broker that comes back is found again within a second.

@@ -1,0 +1,50 @@
+"""Connections that a worker's process keeps from task to task: not too many, and none that nobody uses."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_IDLE_SECONDS = 60.0
+
+
+class Kept(Generic[T]):
+    """At most `most` connections by what they are for; one that is not used for a minute is closed.
+
+    Taking one out makes it the caller's, who puts it back, or closes it where it failed.
+
+    >>> kept = Kept(2, close=print)
+    >>> for name in "abc":
+    ...     kept.put(name, name.upper())
+    A
+    >>> kept.take("b"), kept.take("b")
+    ('B', None)
+    """
+
+    def __init__(
+        self, most: int, close: Callable[[T], object], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = most
+        self._close = close
+        self._clock = clock
+        self._held: OrderedDict[Hashable, tuple[T, float]] = OrderedDict()
+
+    def take(self, key: Hashable) -> T | None:
+        """The connection for `key`, if there is one."""
+        found = self._held.pop(key, None)
+        self._tidy()
+        return None if found is None else found[0]
+
+    def put(self, key: Hashable, connection: T) -> None:
+        """Keep a connection until somebody needs it."""
+        self._held[key] = connection, self._clock()
+        self._tidy()
+
+    def _tidy(self) -> None:
+        before = self._clock() - _IDLE_SECONDS
+        while self._held and (len(self._held) > self._most or next(iter(self._held.values()))[1] < before):
+            self._close(self._held.popitem(last=False)[1][0])
