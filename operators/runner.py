@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import sys
 import threading
@@ -209,6 +210,7 @@ class Run:
         self._working = None if self._worker is None else self._thread("worker", self._worker.run)
         # Waited for in the thread's place: a join that Ctrl-C interrupts takes the thread for ended (3.11).
         self._done = threading.Event()
+        atexit.register(self._abandoned)
         self._thread("run", self._supervise, self._done)
 
     def __repr__(self) -> str:
@@ -304,6 +306,11 @@ class Run:
         thread.start()
         return thread
 
+    def _abandoned(self) -> None:
+        """Its program ends and has not ended it."""
+        self.stop()
+        self._done.wait(_STOP_SECONDS)
+
     def _supervise(self) -> None:
         """Keep the workers going until everything is in, an error, or the word to stop; then end in order."""
         while not (self._stop.is_set() or self._errors) and self._merging.is_alive():
@@ -329,6 +336,7 @@ class Run:
         if self._ephemeral:
             groups = [self.plan.group_id, self.plan.merger_group]
             remove(self._admin, [self.plan.table_topic], groups)
+        atexit.unregister(self._abandoned)
 
     def _look_at(self, topics: Callable[[], None]) -> None:
         """End where a topic is not what it was; let the merger know of added partitions."""

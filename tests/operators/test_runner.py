@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import signal
@@ -362,3 +363,33 @@ def test_options_that_mean_nothing_are_refused(options: dict[str, Any], message:
     stream = Stream.from_kafka("posts", value=json({"a": pl.String})).tumbling("1m").agg(posts=count())
     with pytest.raises(ValueError, match=message):
         run(stream, **options)
+
+
+def test_ctrl_c_returns_when_the_run_has_ended_and_not_before(posts) -> None:
+    topic, closed = posts(1), threading.Event()
+    topic.send(3_000)
+    before = {thread.name for thread in threading.enumerate()}
+
+    def interrupt() -> None:
+        assert closed.wait(120)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    helper = threading.Thread(target=interrupt)
+    helper.start()
+    summary = run(topic.stream, on_window=lambda _: closed.set(), checkpoint_seconds=0.1)
+    helper.join()
+    assert summary.interrupted
+    left = {thread.name for thread in threading.enumerate()} - before
+    assert [name for name in left if name.startswith("streamgauge-")] == []
+
+
+def test_a_run_that_its_program_leaves_behind_ends_in_order(posts, monkeypatch) -> None:
+    left: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", left.append)
+    monkeypatch.setattr(atexit, "unregister", left.remove)
+    running = start(posts(1).stream)
+    (abandoned,) = left
+    abandoned()
+    assert not running.running
+    until(lambda: not left)
+    assert running.plan.table_topic not in admin(running.plan.config).list_topics(timeout=20).topics
