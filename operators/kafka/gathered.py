@@ -70,12 +70,19 @@ def read_headers(rd: c.CDLL, batch: np.ndarray, good: int) -> pa.ListArray:
     gather.scan_headers(handle, ends, get, name, name_length, value, value_length)
     names = binary(*gather_bytes(name, name_length, newline=False), np.zeros(total, np.bool_))
     values = binary(*gather_bytes(value, value_length, newline=False), value_length < 0)
-    try:
-        keys = names.cast(pa.binary()).cast(pa.string())
-    except pa.ArrowInvalid:  # a name that is not UTF-8, which Kafka allows and no client should send
-        keys = pa.array([name.decode(errors="replace") for name in names.to_pylist()], pa.string())
+    keys = header_names(names.cast(pa.binary()))
     pairs = pa.StructArray.from_arrays([keys, values.cast(pa.binary())], ["key", "value"])
     return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(HEADERS)
+
+
+def header_names(names: pa.BinaryArray) -> pa.StringArray:
+    """Headers' names as text. What is not UTF-8 in them, which no client should send, is replaced: one
+    message must not end the stream.
+    """
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([name.decode(errors="replace") for name in names.to_pylist()], pa.string())
 
 
 def gather_bytes(at: np.ndarray, length: np.ndarray, newline: bool) -> tuple[np.ndarray, np.ndarray]:

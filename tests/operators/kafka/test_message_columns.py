@@ -15,6 +15,7 @@ import pytest
 
 from streamgauge.operators.accounting import Account
 from streamgauge.operators.aggregates import count, distinct, max, top_k
+from streamgauge.operators.kafka.gathered import header_names
 from streamgauge.operators.kafka.json import json
 from streamgauge.operators.kafka.messages import Messages
 from streamgauge.operators.merge import merge
@@ -70,6 +71,11 @@ def test_a_header_that_is_not_text_is_refused() -> None:
     assert decoded(messages, ["header:trace"]).reasons == [
         "the header 'trace' is not UTF-8 text; ask for \"headers\" to have its bytes"
     ]
+
+
+def test_a_header_whose_name_is_not_text_ends_nothing() -> None:
+    names = pa.array([b"trace", bytes([0xFF]) + b"x"], pa.binary())
+    assert header_names(names).to_pylist() == ["trace", "\ufffdx"]
 
 
 def test_messages_read_without_headers_have_none() -> None:
