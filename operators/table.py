@@ -141,20 +141,16 @@ def read_parquet(path: str | Path) -> pa.Table:
 
 
 def in_current_form(table: pa.Table) -> pa.Table:
-    """The table with structs of exact aggregates as this version writes them, whichever wrote these."""
+    """The table with exact aggregates in the types that this version writes, whichever wrote these."""
     for name, asked in aggregates_of(table.schema).items():
         field = table.schema.field(name)
+        if not asked.family.exact or field.type == asked.groups().to_arrow().type:
+            continue
         groups = asked.groups(table.num_rows)
-        kind = groups.to_arrow().type
-        if pa.types.is_struct(kind) and _names(kind) != _names(field.type):
-            groups.merge(np.arange(table.num_rows), table.column(name))
-            at = table.schema.get_field_index(name)
-            table = table.set_column(at, field.with_type(kind), groups.to_arrow().cast(kind))
+        groups.merge(np.arange(table.num_rows), table.column(name))
+        column = groups.to_arrow()
+        table = table.set_column(table.schema.get_field_index(name), field.with_type(column.type), column)
     return table
-
-
-def _names(kind: pa.DataType) -> list[str]:
-    return [field.name for field in kind] if pa.types.is_struct(kind) else []
 
 
 def _as_spark_wrote(table: pa.Table) -> pa.Table:

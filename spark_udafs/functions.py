@@ -12,6 +12,10 @@ merges those that Spark has no function for; the others merge by Spark's own (``
 JSON, `frequency_of` and `might_contain` ask for one item. `frequency_to_spark(sketch)` writes a count-min
 sketch as Spark's own ``count_min_sketch`` does.
 
+Windows that overlap hold rows twice. Whoever rolls a table of them up in SQL must keep those that lie end to
+end: for windows of two minutes, ``WHERE unix_micros(window_start) % 120000000 = 0``. `operators.merge.merge`
+does so by itself.
+
 The bytes of some families don't say of what kind their items are; for those the function's name does, in
 Spark's manner: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates and timestamps in
 microseconds since 1970) and ``_float``, ``answer_top_k_string`` and ``_long``, ``answer_var_opt_string``,

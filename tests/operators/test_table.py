@@ -30,6 +30,7 @@ ASKED = {
     "users": distinct("user"),
     "spread": quantiles("x"),
     "m": mean("x"),
+    "total": sum("user"),
     "var": variance("x"),
     "end": last("user"),
 }
@@ -139,10 +140,13 @@ def test_a_table_of_an_earlier_version_is_read_and_merged_with_newer_ones(tmp_pa
     old_ends = pa.StructArray.from_arrays(kept, ["time", "value"], mask=ends.is_null())
     at = new.schema.get_field_index("end")
     old = new.set_column(at, new.schema.field("end").with_type(old_ends.type), old_ends)
+    at, total = new.schema.get_field_index("total"), new.schema.field("total").with_type(pa.int64())
+    old = old.set_column(at, total, new.column("total").cast(pa.int64()))
     write_parquet(old, tmp_path / "old.parquet")
     again = read_parquet(tmp_path / "old.parquet")
     assert query(again).equals(query(new))
     for tables in ([again, new], [new, again]):
+        assert merge(tables).column("total").to_pylist() == merge([new, new]).column("total").to_pylist()
         merged = merge(tables)
         assert merged.schema.field("end").type == new.schema.field("end").type
         assert query(merged)["end"].equals(query(merge(new))["end"])
