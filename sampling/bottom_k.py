@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
+from ..sketches.answers import finite
 from ..sketches.arrays import is_scalar
 from ..sketches.columns import as_values
 from ..sketches.group_numbers import as_groups
@@ -195,7 +196,7 @@ class BottomK(Sketch):
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: times as ISO text, bytes as hexadecimal, decimals as text."""
+    """A value as JSON can hold it: times as ISO text, bytes as hexadecimal, decimals as text, NaN as None."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -205,5 +206,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     if value is None or isinstance(value, (str, int, float, bool)):
-        return value
+        return finite(value)
     return value.total_seconds() if isinstance(value, timedelta) else str(value)

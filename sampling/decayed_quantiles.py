@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..sketches.answers import finite
 from ..sketches.numbers import as_numbers
 from ..sketches.one_by_one import OneByOne
 from ..sketches.parameters import real, seconds
@@ -179,7 +180,7 @@ class DecayedQuantiles(Sketch):
         for q in USUAL_QUANTILES if self._n else ():
             lower, upper = self.quantile_bounds(q)
             rows.append({"q": q, "value": self.quantile(q), "lower": lower, "upper": upper})
-        return {"n": self._n, "quantiles": rows}
+        return finite({"n": self._n, "quantiles": rows})
 
     def to_bytes(self) -> bytes:
         """Half-life, accuracy, epoch, n, number of buckets (48 bytes); keys and weights, 8 bytes each."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 
+from .answers import finite
 from .ddsketch_answers import Found, quantiles, seen_by
 from .ddsketch_store import Store, read_image
 from .group_numbers import as_groups
@@ -121,10 +122,8 @@ class DDSketch(Sketch):
             return {"n": 0, "quantiles": []}
         found = (column.tolist() for column in self._at(USUAL_QUANTILES))
         names = ("q", "value", "lower", "upper")
-        return {
-            "n": self.n,
-            "quantiles": [dict(zip(names, row)) for row in zip(USUAL_QUANTILES, *found)],
-        }
+        rows = [dict(zip(names, row)) for row in zip(USUAL_QUANTILES, *found)]
+        return finite({"n": self.n, "quantiles": rows})
 
     def copy(self) -> Self:
         """An independent equal sketch."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import kll_update
+from .answers import finite
 from .group_numbers import as_groups
 from .image_columns import as_images, image_column
 from .kll_answers import quantiles
@@ -176,7 +177,7 @@ class KLL(Sketch):
         for q in USUAL_QUANTILES if self.n else ():
             lower, upper = self.quantile_bounds(q)
             rows.append({"q": q, "value": self.quantile(q), "lower": lower, "upper": upper})
-        return {"n": self.n, "quantiles": rows}
+        return finite({"n": self.n, "quantiles": rows})
 
     def copy(self) -> Self:
         """An independent equal sketch whose coins fall alike."""

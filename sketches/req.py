@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
+from .answers import finite
 from .numbers import as_numbers
 from .one_by_one import OneByOne
 from .package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
@@ -94,7 +95,7 @@ class REQ(PackageQuantiles):
             ]
             lower, value, upper = self.quantiles(np.clip(edges, 0, 1))
             rows.append({"q": q, "value": value, "lower": lower, "upper": upper})
-        return {"n": self.n, "quantiles": rows}
+        return finite({"n": self.n, "quantiles": rows})
 
 
 class REQGroups(OneByOne):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .answers import finite
 from .arrays import as_array, is_scalar
 from .columns import as_values, is_list
 from .one_by_one import OneByOne
@@ -224,7 +225,7 @@ class Tuple(Sketch):
         """The count of keys and the totals of their numbers, with bounds at 95.4 % confidence."""
         lower, upper = self.bounds()
         totals = [total._asdict() for total in self.totals()]
-        return {"estimate": self.estimate(), "lower": lower, "upper": upper, "totals": totals}
+        return finite({"estimate": self.estimate(), "lower": lower, "upper": upper, "totals": totals})
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]

@@ -10,6 +10,7 @@ import datasketches
 import numpy as np
 import pyarrow as pa
 
+from .answers import finite
 from .columns import as_values
 from .numbers import as_numbers
 from .one_by_one import OneByOne
@@ -175,7 +176,8 @@ class VarOpt(Sketch):
 
     def answer(self) -> dict[str, Any]:
         """n, the weight of all rows, and the items kept with the weight each stands for."""
-        return {"n": self.n, "weight": self.subset_sum(bool).total, "values": self.samples().to_pylist()}
+        total = self.subset_sum(bool).total
+        return finite({"n": self.n, "weight": total, "values": self.samples().to_pylist()})
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
