@@ -186,7 +186,7 @@ class CountMin(Sketch):
         """Spark's bytes. Those of a conservative sketch answer too, but must not be merged.
 
         >>> len(CountMin().update("a").to_spark()), len(CountMin().update("a").to_bytes())
-        (112076, 60)
+        (112076, 57)
         """
         factors = next_ints(self.seed, self._depth)
         return header(self.total, self._depth, self._width, factors) + self._table.astype(">i8").tobytes()
