@@ -142,8 +142,10 @@ def _req_fault(data: bytes) -> str:
     for level in range(depth):
         if len(data) < at + _COMPACTOR.size:
             return "it ends within a level"
-        _, section, weight, sections, unused, items = _COMPACTOR.unpack_from(data, at)
+        state, section, weight, sections, unused, items = _COMPACTOR.unpack_from(data, at)
         at += _COMPACTOR.size
+        if (state == 0) != (level == depth - 1):
+            return f"level {level} was compacted, or not, against what lies above it"
         doublings = max(0, sections.bit_length() - 2)
         if weight != level or unused or sections != 3 << doublings or len(data) < at + 4 * items:
             return f"level {level} has another weight, number of sections or length"

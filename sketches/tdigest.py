@@ -144,6 +144,9 @@ def _tdigest_fault(data: bytes) -> str:
     end = 32 + 16 * centroids + 8 * buffered
     if len(data) < end or any(data[end:]) or centroids + buffered == 0:
         return "a length that isn't its centroids'"
+    most = 2 * k + (30 if k < 30 else 10)
+    if centroids > most or buffered > 4 * most:
+        return "more centroids or buffered values than its k allows"
     pairs, single = _clusters(data)
     values = np.concatenate([pairs["mean"], single])
     if not (np.isfinite([low, high]).all() and ((values >= low) & (values <= high)).all()):

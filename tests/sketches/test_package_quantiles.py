@@ -144,3 +144,17 @@ def test_wrong_use_is_named() -> None:
         REQ().merge(REQ(high_ranks=False))
     with pytest.raises(SketchError, match="infinity"):
         TDigest().update([float("inf")])
+
+
+def test_a_level_and_its_compactions_must_agree() -> None:
+    image = bytearray(REQ(4).update(np.arange(5000.0)).to_bytes())
+    image[24:32] = bytes(8)  # as if level 0 had never been compacted into the levels above
+    with pytest.raises(SketchError, match="was compacted, or not"):
+        REQ.from_bytes(bytes(image))
+
+
+def test_a_digest_of_more_centroids_than_its_k_makes() -> None:
+    image = bytearray(TDigest(200).update(np.arange(50_000.0)).to_bytes())
+    image[3:5] = (10).to_bytes(2, "little")
+    with pytest.raises(SketchError, match="more centroids"):
+        TDigest.from_bytes(bytes(image))
