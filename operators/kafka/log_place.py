@@ -22,7 +22,7 @@ from .delta_log import LARGEST
 from .faults import LOST, passing
 from .log_tail import Tail, read_tail
 from .snapshots import Snapshot
-from .topics import admin
+from .topics import admin, made_anew
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -49,7 +49,8 @@ class LogPlace:
     def find(self, consumer: Consumer, partitions: Iterable[int]) -> dict[int, Snapshot | None]:
         """Where each partition of the table topic is to be read on from; None: from its beginning.
 
-        Raises `KafkaException` if brokers don't answer, `DeltaError` if what is needed is gone.
+        Raises `KafkaException` if brokers don't answer, `DeltaError` if what is needed is gone, `TopicError`
+        if it is of another input topic of the same name.
         """
         topic = self._plan.table_topic
         asked = [TopicPartition(topic, p) for p in partitions]
@@ -109,7 +110,7 @@ class LogPlace:
         wait(self._trimming.values(), timeout=_LAST_SECONDS)
         if self._producer is not None:
             self._producer.purge()
-            self._producer.close()
+            self._producer.flush(1.0)
 
     def gone(self, partition: int, begin: int | None, needed: str) -> DeltaError:
         """What to tell when deltas that are needed were deleted."""
@@ -125,6 +126,9 @@ class LogPlace:
         found = tail.snapshot
         if found is None and tail.begin > 0:
             raise self.gone(partition, tail.begin, "no merger's state is left in it")
+        known = found.source if found is not None else ""
+        if known and self._plan.source_id and known != self._plan.source_id:
+            raise made_anew(self._plan.source.topic)
         if found is not None and found.resume < tail.begin:
             raise self.gone(partition, tail.begin, f"the oldest open window began at offset {found.resume}")
         return found

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ..merger import Merger
 from ..plan import Plan
@@ -59,8 +59,7 @@ class OtherMergers:
             for place in member.assignment.topic_partitions
             if place.topic == self._plan.table_topic
         }
-        stable = group.state == ConsumerGroupState.STABLE
-        return stable and taken == set(range(self._plan.table_partitions))
+        return taken == set(range(self._plan.table_partitions))
 
 
 class LogWatch:
