@@ -154,7 +154,11 @@ class LogMerger:
         first = as_exception(lambda: self._consumer.poll(0.1))
         if first is None:
             return []
-        return [first, *as_exception(lambda: self._consumer.consume(500, 0.0))]
+        merger = self.mergers.get(first.partition() or 0)
+        rest = as_exception(lambda: self._consumer.consume(500, 0.0))
+        if self.mergers.get(first.partition() or 0) is not merger:
+            return rest  # a rebalance came between: whoever has the partition now reads the first again
+        return [first, *rest]
 
     def _at_end(self) -> bool:
         """Whether all of the log was read."""
@@ -178,6 +182,8 @@ class LogMerger:
                 raise self._refused(error, "let it follow")
             return
         assert partition is not None and offset is not None
+        if partition not in self.mergers:
+            return
         merger, gather = self.mergers[partition], self._gathers[partition]
         try:
             name, record = gather.take(message.value(), message.headers(), offset)

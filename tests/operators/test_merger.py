@@ -290,3 +290,27 @@ def test_deltas_that_were_sent_together_are_taken_together(together: bool) -> No
     missed = merger.state.account.late - first.account.late - second.account.late
     assert (missed == 0) == together
     assert merger.close()
+
+
+def test_a_message_whose_partition_goes_while_more_are_fetched_is_left_to_its_next_owner() -> None:
+    stream = Stream.from_kafka("posts", value=json({"user": pl.Int64}), bootstrap_servers="127.0.0.1:1")
+    plan = Plan(stream.tumbling("1m").agg(posts=count()), "group", "table", 1)
+    follower = LogMerger(plan, lambda table: None, ClosedWindows(schema_of(plan.stream), 1), lambda: True)
+    real = follower._consumer
+    follower.mergers[0] = Merger(plan.stream, [0])
+
+    class Fetched:
+        def partition(self) -> int:
+            return 0
+
+    class Rebalancing:
+        def poll(self, seconds: float) -> Fetched:
+            return Fetched()
+
+        def consume(self, most: int, seconds: float) -> list[Fetched]:
+            follower._lost(real, [TopicPartition("table", 0)])
+            return []
+
+    follower._consumer = Rebalancing()
+    assert follower._read() == []
+    real.close()
