@@ -44,9 +44,18 @@ class Admin(AdminClient):
         self.address = str(config.get("bootstrap.servers", "no address"))
 
 
+_clients: dict[tuple[tuple[str, str], ...], Admin] = {}
+
+
 def admin(config: Mapping[str, Any]) -> Admin:
-    """A client for the functions here, from a stream's Kafka settings."""
-    return Admin(config)
+    """The client for the functions here, from a stream's Kafka settings; one a process and settings.
+
+    It is kept for good: the library may crash when a client goes while an answer is still to come.
+    """
+    key = tuple(sorted((name, str(value)) for name, value in config.items()))
+    if key not in _clients:
+        _clients[key] = Admin(config)
+    return _clients[key]
 
 
 def partitions_of(client: Admin, topic: str, seconds: float = _SECONDS) -> int:
