@@ -104,6 +104,23 @@ class Messages:
             None if self.headers is None else self.headers.take(pa.array(rows)),
         )
 
+    def slice(self, low: int, high: int) -> Messages:
+        """The messages from row `low` up to, not including, `high`; nothing is copied."""
+        rows = slice(low, high)
+        return Messages(
+            self.topics,
+            self.topic[rows],
+            self.partition[rows],
+            self.offset[rows],
+            self.timestamp[rows],
+            self.lines,
+            self.starts[rows],
+            self.ends[rows],
+            self.is_null[rows],
+            self.key[rows],
+            None if self.headers is None else self.headers[rows],
+        )
+
     @classmethod
     def of(
         cls,

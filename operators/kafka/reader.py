@@ -15,6 +15,7 @@ from .config import reader_config
 from .faults import refused
 from .messages import Messages
 from .plain import PlainSource
+from .raw import RawSource
 from .secrets import without_secrets
 from .source import EARLIEST, LATEST, Fault, PositionGone, ReadError, Source, TopicPartition
 
@@ -55,12 +56,18 @@ class Reader:
         config: Mapping[str, Any],
         assignments: Mapping[TopicPartition, int],
         headers: bool = False,
-        source: Literal["bulk", "plain"] | None = None,
+        source: Literal["bulk", "plain", "raw"] | None = None,
     ) -> None:
         whole = reader_config(config)
         self._address = str(config.get("bootstrap.servers") or config.get("metadata.broker.list"))
         bulk = BulkSource.fits(whole) if source is None else source == "bulk"
-        self._source: Source = BulkSource(whole, headers) if bulk else PlainSource(whole, headers)
+        self._source: Source = (
+            RawSource(whole, headers)
+            if source == "raw"
+            else BulkSource(whole, headers)
+            if bulk
+            else PlainSource(whole, headers)
+        )
         self._next: dict[TopicPartition, int] = {}
         # Messages that were fetched and not given out: those beyond the end of a finite read.
         self._kept: list[Messages] = []

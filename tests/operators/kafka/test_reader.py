@@ -22,7 +22,7 @@ from streamgauge.operators.kafka.reader import EARLIEST, LATEST, Reader, ReadErr
 pytestmark = pytest.mark.kafka
 
 NewTopic = Callable[..., str]
-SOURCES = ["bulk", "plain"]
+SOURCES = ["bulk", "plain", "raw"]
 
 
 @pytest.fixture(params=SOURCES)

@@ -1,0 +1,265 @@
+"""Reading raw record batches: no Python object a message, and no copy of a value before it is decoded."""
+
+# ruff: noqa: D102 - the methods are those of `Source`, which documents them
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPartition
+from kafka.errors import KafkaError, OffsetOutOfRangeError
+from kafka.protocol.metadata import MetadataRequest
+
+from .messages import Messages
+from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
+from .raw_messages import messages_of
+from .raw_settings import raw_settings
+from .record_batches import CorruptBatch, RecordBatch
+from .source import Fault, Poll, ReadError, TopicPartition
+
+LOG = logging.getLogger("kafka")
+"""What kafka-python says of each connection it tries; silent unless its level is set."""
+
+if LOG.level == logging.NOTSET:
+    LOG.setLevel(logging.CRITICAL + 1)
+
+_ALL = 1 << 30
+_STEP_MS = 50
+_CORRUPT = 2
+_UNKNOWN_TOPIC = 3
+_DEFAULTS = {
+    # One answer is worked on while the next one comes; each broker's takes so much memory at most.
+    "fetch_max_bytes": 32 << 20,
+    "max_partition_fetch_bytes": 8 << 20,
+    "reconnect_backoff_max_ms": 1000,
+    "metrics_enabled": False,
+    "enable_auto_commit": False,
+    "allow_auto_create_topics": False,
+}
+
+
+class RawSource:
+    """A `Source` over kafka-python's fetcher. Raises `ReadError` for settings it doesn't know."""
+
+    def __init__(self, config: Mapping[str, Any], headers: bool = False) -> None:
+        self._settings = {**_DEFAULTS, **raw_settings(config)}
+        self._headers = headers
+        self._busy = threading.Lock()
+        self._consumer: Any = None
+        self._closed = False
+        self._fetcher: RawFetcher
+        self._begin({})
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        consumer = self._connected(30.0)
+        places = [KafkaPartition(*where) for where in offsets]
+        consumer.assign(places)
+        if places:
+            consumer.resume(*places)
+        for where, offset in offsets.items():
+            consumer.seek(KafkaPartition(*where), offset)
+        self._begin(offsets)
+
+    def _begin(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._position = dict(offsets)
+        self._touched: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
+        self._waiting: deque[Fetched] = deque()
+        # Of a batch larger than was asked for: the messages not given out, and the offset after them.
+        self._rests: dict[TopicPartition, tuple[Messages, int]] = {}
+        self._ended: set[TopicPartition] = set()
+        self._answers = 0
+        self._down = False
+
+    def poll(self, limit: int, seconds: float) -> Poll:
+        deadline = time.monotonic() + seconds
+        with self._busy:
+            consumer = self._connected(30.0)
+            faults: list[Fault] = []
+            while True:
+                messages = self._ready(limit, faults)
+                ends = {} if messages is not None else self._reached()
+                left = deadline - time.monotonic()
+                if messages is not None or ends or faults or left <= 0:
+                    return Poll(messages, ends, faults)
+                try:
+                    step = min(_STEP_MS, max(1, round(left * 1000)))
+                    for found in consumer.poll(step, _ALL).values():
+                        self._waiting.extend(found)
+                except KafkaError as error:
+                    faults.append(_fault(error))
+                self._noticed(faults)
+
+    def _noticed(self, faults: list[Fault]) -> None:
+        """What the fetcher met in its own thread; a first answer after that says that brokers are back."""
+        while self._fetcher.faults:
+            faults.append(self._fetcher.faults.popleft())
+            self._down = True
+            self._answers = self._fetcher.answers
+        if self._down and self._fetcher.answers > self._answers:
+            self._down = False
+            self._ended.clear()
+
+    def _ready(self, limit: int, faults: list[Fault]) -> Messages | None:
+        """The next messages of what was fetched, at most `limit`."""
+        for where, (messages, following) in self._rests.items():
+            if where not in self._paused:
+                del self._rests[where]
+                return self._cut(where, messages, following, limit)
+        found = None
+        while found is None and not faults and (chosen := self._chosen(limit)):
+            if isinstance(chosen[0].batch, CorruptBatch):
+                text = f"the batch at offset {chosen[0].batch.offset} is broken: {chosen[0].batch}"
+                faults.append(Fault(_CORRUPT, text, chosen[0].where, fatal=True))
+            else:
+                found = self._taken(chosen, limit)
+        return found
+
+    def _chosen(self, limit: int) -> list[Fetched]:
+        """The next steps: at most `limit` messages, or one batch of more; a broken one comes alone."""
+        chosen: list[Fetched] = []
+        kept: list[Fetched] = []
+        count = 0
+        while self._waiting and count < limit:
+            step = self._waiting.popleft()
+            if step.where in self._paused:
+                kept.append(step)
+                continue
+            size = step.batch.count if isinstance(step.batch, RecordBatch) else 0
+            alone = isinstance(step.batch, CorruptBatch)
+            if chosen and (alone or count + size > limit):
+                self._waiting.appendleft(step)
+                break
+            chosen.append(step)
+            count += size
+            if alone:
+                break
+        self._waiting.extendleft(reversed(kept))
+        return chosen
+
+    def _taken(self, chosen: list[Fetched], limit: int) -> Messages | None:
+        """The messages of these steps, which are then behind us."""
+        position = dict(self._position)
+        steps, begins = [], []
+        for step in chosen:
+            if step.batch is not None:
+                steps.append(step)
+                begins.append(position[step.where])
+            position[step.where] = step.next
+        try:
+            messages = messages_of(steps, begins, self._headers) if steps else None
+        except CorruptBatch as error:
+            first = chosen.index(steps[error.at])
+            self._waiting.extendleft(reversed([chosen[first]._replace(batch=error), *chosen[first + 1 :]]))
+            return self._taken(chosen[:first], limit)
+        for step in chosen:
+            self._moved(step.where, step.next)
+        if messages is None or not len(messages):
+            return None
+        if len(messages) > limit:
+            return self._cut(steps[0].where, messages, steps[0].next, limit)
+        return messages
+
+    def _cut(self, where: TopicPartition, messages: Messages, following: int, limit: int) -> Messages:
+        if len(messages) <= limit:
+            self._moved(where, following)
+            return messages
+        self._rests[where] = messages.slice(limit, len(messages)), following
+        self._position[where] = int(messages.offset[limit - 1]) + 1
+        return messages.slice(0, limit)
+
+    def _moved(self, where: TopicPartition, following: int) -> None:
+        self._position[where] = following
+        self._touched.add(where)
+        self._ended.discard(where)
+
+    def _reached(self) -> dict[TopicPartition, int]:
+        """The partitions that are read to their ends, each told once until there is more."""
+        waiting = {step.where for step in self._waiting} | self._rests.keys()
+        found = {}
+        for where, position in self._position.items():
+            end = self._fetcher.ends.get(where)
+            if end is None or where in self._ended or where in self._paused or where in waiting:
+                continue
+            if position >= end:
+                found[where] = position
+        self._ended |= found.keys()
+        self._touched |= found.keys()
+        return found
+
+    def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self._position[where] for where in partitions if where in self._touched}
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        chosen = set(partitions)
+        self._paused |= chosen
+        if chosen:
+            self._connected(30.0).pause(*(KafkaPartition(*where) for where in chosen))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        chosen = set(partitions)
+        self._paused -= chosen
+        if chosen:
+            self._connected(30.0).resume(*(KafkaPartition(*where) for where in chosen))
+
+    def partitions(self, topic: str, seconds: float) -> list[int] | None:
+        consumer = self._connected(seconds)
+        asked = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+        manager = consumer._manager
+        try:
+            answer = manager.run(manager.wait_for, manager.send(asked), seconds * 1000)
+        except KafkaError as error:
+            raise ReadError(f"asking about topic {topic!r} failed: {error}") from None
+        (found,) = answer.topics
+        if found.error_code == _UNKNOWN_TOPIC:
+            return None
+        if found.error_code:
+            raise ReadError(f"asking about topic {topic!r} failed: error {found.error_code}")
+        return sorted(p.partition_index for p in found.partitions)
+
+    def watermarks(self, partition: TopicPartition, seconds: float) -> tuple[int, int]:
+        consumer, place = self._connected(seconds), KafkaPartition(*partition)
+        try:
+            first = consumer.beginning_offsets([place], timeout_ms=seconds * 1000)
+            last = consumer.end_offsets([place], timeout_ms=seconds * 1000)
+        except KafkaError as error:
+            topic, number = partition
+            raise ReadError(f"asking for the offsets of {topic}[{number}] failed: {error}") from None
+        return first[place], last[place]
+
+    def close(self) -> None:
+        with self._busy:
+            self._closed = True
+            consumer, self._consumer = self._consumer, None
+            if consumer is not None:
+                consumer.close(autocommit=False, timeout_ms=1000)
+
+    def _connected(self, seconds: float) -> Any:
+        """The client, made when it is first needed. Raises `ReadError` if no broker answers in time."""
+        if self._closed:
+            raise ReadError("this reader is closed; make a new one")
+        if self._consumer is None:
+            try:
+                self._consumer = KafkaConsumer(**self._settings, bootstrap_timeout_ms=seconds * 1000)
+            except (KafkaError, OSError, ValueError) as error:
+                raise ReadError(f"no broker can be reached: {error}") from None
+            made = self._consumer
+            self._fetcher = RawFetcher(made._client, made._subscription, **made.config)
+            made._fetcher = self._fetcher
+        return self._consumer
+
+
+def _fault(error: KafkaError) -> Fault:
+    """What the fetcher raised, as the reader judges it."""
+    where = None
+    if isinstance(error, OffsetOutOfRangeError) and error.args and isinstance(error.args[0], dict):
+        place = next(iter(error.args[0]))
+        where = (place.topic, place.partition)
+    return Fault(getattr(error, "errno", None) or TRANSPORT, str(error), where)

@@ -1,0 +1,65 @@
+"""Fetched record batches as one batch of messages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from .gather import copy_spans
+from .messages import HEADERS, Messages, binary
+from .raw_fetcher import Fetched
+from .record_batches import Columns, CorruptBatch, RecordBatch, columns, split_headers
+
+
+def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messages:
+    """The messages of these batches, of each those from an offset on: a batch may begin before it.
+
+    Values stay where decompression left them. Raises `CorruptBatch` naming the first batch that is broken.
+    """
+    found = [step.batch for step in steps if isinstance(step.batch, RecordBatch)]
+    data, rows = columns(found)
+    topics = tuple(dict.fromkeys(step.where[0] for step in steps))
+    counts = [batch.count for batch in found]
+    messages = Messages(
+        topics,
+        np.repeat(np.array([topics.index(step.where[0]) for step in steps], np.int32), counts),
+        np.repeat(np.array([step.where[1] for step in steps], np.int32), counts),
+        rows.offset,
+        rows.timestamp,
+        data,
+        rows.value,
+        rows.value + np.maximum(rows.value_length, 0),
+        rows.value_length < 0,
+        _strings(data, rows.key, rows.key_length),
+        _headers(data, rows, counts) if headers else None,
+    )
+    early = messages.offset < np.repeat(begins, counts)
+    return messages.select(~early) if early.any() else messages
+
+
+def _strings(data: np.ndarray, at: np.ndarray, length: np.ndarray) -> pa.LargeBinaryArray:
+    """Byte strings that lie in `data`, as an array of their own; a length of −1 is null."""
+    null = length < 0
+    if null.all():
+        return pa.nulls(len(at), pa.large_binary())
+    lengths = np.maximum(length, 0)
+    starts = np.zeros(len(at) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    own = np.empty(starts[-1], np.uint8)
+    copy_spans(data, at, at + lengths, own, starts[:-1])
+    return binary(own, starts, null)
+
+
+def _headers(data: np.ndarray, rows: Columns, counts: list[int]) -> pa.ListArray:
+    """Every record's headers; `counts` are the records of each batch."""
+    ends = np.zeros(len(rows.offset) + 1, np.int32)
+    np.cumsum(rows.header_count, out=ends[1:])
+    spans = np.empty((4, ends[-1]), np.int64)
+    broken = split_headers(data, rows.headers, rows.header_count, *spans)
+    if broken >= 0:
+        at = int(np.searchsorted(np.cumsum(counts), broken, side="right"))
+        raise CorruptBatch(int(rows.offset[broken]), "its headers are not as long as they say", at)
+    names = _strings(data, spans[0], spans[1]).cast(pa.binary()).cast(pa.string())
+    values = _strings(data, spans[2], spans[3]).cast(pa.binary())
+    pairs = pa.StructArray.from_arrays([names, values], ["key", "value"])
+    return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(HEADERS)

@@ -1,0 +1,148 @@
+"""librdkafka's settings, as users know them, in the words of the client that reads raw record batches."""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from .source import ReadError
+
+
+def _addresses(text: Any) -> list[str]:
+    return [part.strip() for part in str(text).split(",")]
+
+
+_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "bootstrap.servers": ("bootstrap_servers", _addresses),
+    "metadata.broker.list": (
+        "bootstrap_servers",
+        lambda text: [part.strip() for part in str(text).split(",")],
+    ),
+    "client.id": ("client_id", str),
+    "client.rack": ("client_rack", str),
+    "isolation.level": ("isolation_level", str),
+    "fetch.min.bytes": ("fetch_min_bytes", int),
+    "fetch.max.bytes": ("fetch_max_bytes", int),
+    "fetch.wait.max.ms": ("fetch_max_wait_ms", int),
+    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", int),
+    "fetch.message.max.bytes": ("max_partition_fetch_bytes", int),
+    "receive.message.max.bytes": ("receive_message_max_bytes", int),
+    "metadata.max.age.ms": ("metadata_max_age_ms", int),
+    "reconnect.backoff.ms": ("reconnect_backoff_ms", int),
+    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", int),
+    "retry.backoff.ms": ("retry_backoff_ms", int),
+    "socket.timeout.ms": ("request_timeout_ms", int),
+    "socket.receive.buffer.bytes": ("receive_buffer_bytes", int),
+    "socket.send.buffer.bytes": ("send_buffer_bytes", int),
+    "client.dns.lookup": ("client_dns_lookup", str),
+    "security.protocol": ("security_protocol", lambda text: str(text).upper()),
+    "sasl.mechanism": ("sasl_mechanism", str),
+    "sasl.mechanisms": ("sasl_mechanism", str),
+    "sasl.username": ("sasl_plain_username", str),
+    "sasl.password": ("sasl_plain_password", str),
+    "sasl.kerberos.service.name": ("sasl_kerberos_service_name", str),
+}
+_RESET = {"earliest": "earliest", "smallest": "earliest", "beginning": "earliest", "error": "none"}
+_RESET |= dict.fromkeys(("latest", "largest", "end"), "latest")
+_OF_OTHERS = (
+    # Groups, sending, statistics and librdkafka's own machinery: nothing that reading asks for.
+    *("group.", "session.", "heartbeat.", "partition.assignment.", "coordinator.", "max.poll.", "consume."),
+    *("enable.", "auto.commit.", "offset.store.", "queued.", "fetch.queue.", "fetch.error.", "check.crcs"),
+    *("acks", "request.", "batch.", "compression.", "delivery.", "linger.", "message.", "queue.", "retries"),
+    *("transaction", "partitioner", "sticky.", "statistics.", "log", "debug", "api.version.", "broker."),
+    *("socket.", "topic.", "allow.auto.", "max.in.flight", "connections.", "metadata.", "internal."),
+    *(
+        "retry.backoff.max.ms",
+        "error_cb",
+        "logger",
+        "stats_cb",
+        "throttle_cb",
+        "builtin.features",
+        "default.",
+    ),
+)
+_TLS = (
+    *("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location"),
+    *("ssl.key.pem", "ssl.key.password", "ssl.cipher.suites", "ssl.crl.location"),
+    *("ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification"),
+)
+
+
+def raw_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The reading client's settings. Raises `ReadError` naming one that it has no counterpart of.
+
+    >>> raw_settings({"bootstrap.servers": "box:9092", "fetch.wait.max.ms": 50, "session.timeout.ms": 9000})
+    {'bootstrap_servers': ['box:9092'], 'fetch_max_wait_ms': 50}
+    """
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        if name in _TLS:
+            continue
+        if name in _NAMES:
+            own, made = _NAMES[name]
+            found[own] = made(value)
+        elif name == "auto.offset.reset":
+            found["auto_offset_reset"] = _RESET[str(value)]
+        elif name == "oauth_cb":
+            found["sasl_oauth_token_provider"] = _Tokens(
+                value, str(config.get("sasl.oauthbearer.config", ""))
+            )
+        elif not name.startswith(_OF_OTHERS) and name != "sasl.oauthbearer.config":
+            raise ReadError(f"the Kafka setting {name!r} is not known to the reader; leave it out")
+    if found.get("security_protocol") in ("SSL", "SASL_SSL"):
+        found["ssl_context"] = _tls(config)
+    return found
+
+
+class _Tokens(AbstractTokenProvider):
+    """confluent-kafka's `oauth_cb` as a provider of tokens."""
+
+    def __init__(self, callback: Callable[[str], tuple[Any, ...]], config: str) -> None:
+        super().__init__()
+        self._callback, self._config = callback, config
+
+    def token(self) -> str:
+        """A token that is valid now."""
+        return str(self._callback(self._config)[0])
+
+
+def _tls(config: Mapping[str, Any]) -> ssl.SSLContext:
+    """What TLS relies on. Raises `ReadError` for files that can't be read."""
+    context = ssl.create_default_context()
+    try:
+        if location := config.get("ssl.ca.location"):
+            folder = Path(location).is_dir()
+            context.load_verify_locations(**{"capath" if folder else "cafile": str(location)})
+        if pem := config.get("ssl.ca.pem"):
+            context.load_verify_locations(cadata=str(pem))
+        if location := config.get("ssl.crl.location"):
+            context.load_verify_locations(cafile=str(location))
+            context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+        if ciphers := config.get("ssl.cipher.suites"):
+            context.set_ciphers(str(ciphers))
+        _identity(context, config)
+    except (OSError, ValueError) as error:
+        raise ReadError(f"TLS can't be set up: {error}; check the settings that begin with ssl.") from None
+    if str(config.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+        context.check_hostname = False
+    if str(config.get("enable.ssl.certificate.verification", "true")).lower() == "false":
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
+    """The client's own certificate and key, from files or from text."""
+    password = config.get("ssl.key.password")
+    if location := config.get("ssl.certificate.location"):
+        context.load_cert_chain(str(location), config.get("ssl.key.location"), password)
+    elif pem := config.get("ssl.certificate.pem"):
+        # Python reads certificates from files alone; this one only its owner can read, and it goes at once.
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            file.write(f"{config.get('ssl.key.pem', '')}\n{pem}\n")
+            file.flush()
+            context.load_cert_chain(file.name, password=password)
