@@ -152,8 +152,8 @@ class Columns(NamedTuple):
 def columns(found: list[RecordBatch]) -> tuple[np.ndarray, Columns]:
     """The joined bytes (uint8, writable) of these batches' records, and where everything lies in them.
 
-    Behind each value there is a newline. Raises `CorruptBatch` for records that can't be decompressed, or that
-    don't fill their batch.
+    Behind each value there is a newline. Raises `CorruptBatch` for records that can't be decompressed, or
+    that don't fill their batch.
     """
     bodies = []
     for at, batch in enumerate(found):
