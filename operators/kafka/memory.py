@@ -81,35 +81,6 @@ def bits_of(typingctx, number):  # type: ignore[no-untyped-def]
     return types.int64(types.float64), code
 
 
-def _call(count):  # type: ignore[no-untyped-def]
-    """An intrinsic body: call the C function at an address with `count` words, which gives back a word."""
-    word = ir.IntType(64)
-
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        function = ir.FunctionType(word, [word] * count).as_pointer()
-        return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
-
-    return types.int64(*[types.int64] * (count + 1)), code
-
-
-@intrinsic
-def call1(typingctx, function, a):  # type: ignore[no-untyped-def]
-    """Call the C function at an address with one word."""
-    return _call(1)
-
-
-@intrinsic
-def call2(typingctx, function, a, b):  # type: ignore[no-untyped-def]
-    """Call the C function at an address with two words."""
-    return _call(2)
-
-
-@intrinsic
-def call5(typingctx, function, a, b, c, d, e):  # type: ignore[no-untyped-def]
-    """Call the C function at an address with five words."""
-    return _call(5)
-
-
 @intrinsic
 def store8(typingctx, address, value):  # type: ignore[no-untyped-def]
     """Write the lowest byte of an int64."""

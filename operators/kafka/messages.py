@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from .gather import copy_spans
+from .spans import copy_spans
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 """The Arrow type of the headers' column: in order, keys may repeat, values may be null."""

@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from confluent_kafka import KafkaError
 
-from .bulk import BulkSource
 from .config import reader_config
 from .faults import refused
 from .messages import Messages
@@ -39,8 +38,8 @@ class Reader:
 
     `assignments` maps (topic, partition) to the offset of the first message, or to `EARLIEST` or `LATEST`.
     `config` are librdkafka's settings, ``bootstrap.servers`` at least; committed messages alone are read
-    unless ``isolation.level`` says otherwise. The bulk path is taken where it is possible, else
-    ``consume()``; `source` forces one of them.
+    unless ``isolation.level`` says otherwise. Raw record batches are read where that client has all the
+    settings, else ``consume()``; `source` forces one of them.
 
     While brokers are away it waits, says so once (logger ``streamgauge.kafka``, `waiting`), and goes on when
     they return. Raises `ReadError` where waiting won't help: no broker at the start, a topic or partition
@@ -56,18 +55,11 @@ class Reader:
         config: Mapping[str, Any],
         assignments: Mapping[TopicPartition, int],
         headers: bool = False,
-        source: Literal["bulk", "plain", "raw"] | None = None,
+        source: Literal["raw", "plain"] | None = None,
     ) -> None:
         whole = reader_config(config)
         self._address = str(config.get("bootstrap.servers") or config.get("metadata.broker.list"))
-        bulk = BulkSource.fits(whole) if source is None else source == "bulk"
-        self._source: Source = (
-            RawSource(whole, headers)
-            if source == "raw"
-            else BulkSource(whole, headers)
-            if bulk
-            else PlainSource(whole, headers)
-        )
+        self._source = _source(whole, headers, source)
         self._next: dict[TopicPartition, int] = {}
         # Messages that were fetched and not given out: those beyond the end of a finite read.
         self._kept: list[Messages] = []
@@ -289,6 +281,18 @@ class Reader:
             f"{where[0]}[{where[1]}] gave nothing for {seconds:.0f} s at offset {self._next[where]}, "
             f"before the end at {end}{because}; was the topic cut or made anew?"
         )
+
+
+def _source(config: Mapping[str, Any], headers: bool, source: str | None) -> Source:
+    """The client that reads, by default of raw batches."""
+    try:
+        return PlainSource(config, headers) if source == "plain" else RawSource(config, headers)
+    except ReadError as error:
+        if source is not None:
+            raise
+        plain = PlainSource(config, headers)
+        log.info("reading message by message, which is slower: %s", error)
+        return plain
 
 
 def _partitions(messages: Messages) -> list[TopicPartition]:

@@ -10,9 +10,8 @@ import sys
 import numpy as np
 import polars as pl
 
-from . import gather, gathered
+from . import record_batches
 from .json import json
-from .librdkafka import library
 from .messages import Messages
 
 
@@ -22,13 +21,9 @@ def main() -> None:
     messages = Messages.of([b'{"user": "ann", "tags": ["a"]}', None], keys=[b"k", None])
     json({"user": pl.String, "tags": pl.List(pl.String)}).decode(messages)
     messages.select(np.array([True, False])).value.validate()
+    record_batches.columns([])
     nothing = np.empty(0, np.int64)
-    gathered.gather_bytes(nothing, nothing, newline=True)
-    rd = library()
-    if rd is not None:
-        gathered.columns(rd, nothing, headers=True)
-        gathered.read_headers(rd, nothing, 0)
-    gather.destroy(nothing, 0)
+    record_batches.split_headers(np.empty(0, np.uint8), *[nothing] * 6)
 
 
 if __name__ == "__main__":

@@ -15,14 +15,15 @@ import pytest
 from confluent_kafka import Producer
 
 from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.operators.kafka.bulk import BulkSource
 from streamgauge.operators.kafka.messages import Messages
+from streamgauge.operators.kafka.plain import PlainSource
+from streamgauge.operators.kafka.raw import RawSource
 from streamgauge.operators.kafka.reader import EARLIEST, LATEST, Reader, ReadError
 
 pytestmark = pytest.mark.kafka
 
 NewTopic = Callable[..., str]
-SOURCES = ["bulk", "plain", "raw"]
+SOURCES = ["raw", "plain"]
 
 
 @pytest.fixture(params=SOURCES)
@@ -93,12 +94,20 @@ def values(batches: list[Messages]) -> list[bytes | None]:
     return [row["value"] for row in rows(batches)]
 
 
-def test_the_bulk_path_is_there_and_is_chosen(config: dict[str, Any], new_topic: NewTopic) -> None:
-    assert BulkSource.fits(config)
-    with Reader(config, {(new_topic(), 0): 0}) as reader:
-        assert isinstance(reader._source, BulkSource)
-    assert not BulkSource.fits({**config, "error_cb": print})
-    assert not BulkSource.fits({**config, "sasl.mechanisms": "OAUTHBEARER"})
+def test_raw_batches_are_read_wherever_the_settings_allow_it(
+    config: dict[str, Any], new_topic: NewTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = new_topic()
+    with Reader(config, {(topic, 0): 0}) as reader:
+        assert isinstance(reader._source, RawSource)
+    with (
+        caplog.at_level(logging.INFO, "streamgauge.kafka"),
+        Reader(
+            {**config, "enable.sparse.connections": True, "ssl.engine.location": "x"}, {(topic, 0): 0}
+        ) as reader,
+    ):
+        assert isinstance(reader._source, PlainSource)
+    assert "ssl.engine.location" in caplog.text
 
 
 def test_every_column_of_every_kind_of_message(

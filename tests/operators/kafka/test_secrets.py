@@ -94,7 +94,7 @@ def test_values_are_hidden_in_words() -> None:
     assert without_secrets(f"bad {MARK}", {"sasl.password": MARK, "client.id": "bad"}) == "bad …"
 
 
-@pytest.mark.parametrize("source", ["bulk", "plain"])
+@pytest.mark.parametrize("source", ["raw", "plain"])
 @pytest.mark.parametrize("config", [OIDC, UNPARSED, PLAIN, KEY])
 def test_no_error_and_no_log_line_shows_one(
     config: dict[str, Any], source: Any, caplog: pytest.LogCaptureFixture, capfd: Any, monkeypatch: Any

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamgauge.operators.kafka import gather, json_rows, warm
+from streamgauge.operators.kafka import json_rows, record_batches, spans, warm
 
 
 def test_every_kernel_that_reads_kafka_is_compiled() -> None:
     warm.main()
-    kernels = [gather.scan, gather.lay_out, gather.copy_out, gather.destroy, gather.copy_spans]
-    kernels += [gather.count_headers, gather.scan_headers, json_rows.parse]
+    kernels = [record_batches.split, record_batches.split_headers, spans.copy_spans, json_rows.parse]
     assert [kernel.py_func.__name__ for kernel in kernels if not kernel.signatures] == []
 
 
 def test_a_batch_needs_no_further_compilation() -> None:
     warm.main()
-    before = {kernel: len(kernel.signatures) for kernel in (gather.copy_spans, json_rows.parse)}
+    before = {kernel: len(kernel.signatures) for kernel in (spans.copy_spans, json_rows.parse)}
     from streamgauge.operators.kafka.json import json
     from streamgauge.operators.kafka.messages import Messages
 
     messages = Messages.of([b"{}"] * 3).select(np.array([0, 2]))
     assert json({}).decode(messages).frame.height == 2
     assert {kernel: len(kernel.signatures) for kernel in before} == {
-        gather.copy_spans: before[gather.copy_spans],
+        spans.copy_spans: before[spans.copy_spans],
         json_rows.parse: before[json_rows.parse],
     }
