@@ -1,4 +1,4 @@
-"""The librdkafka inside the confluent-kafka package, asked through its C interface which settings there are."""
+"""The librdkafka inside the confluent-kafka package, asked by its C interface which settings there are."""
 
 from __future__ import annotations
 

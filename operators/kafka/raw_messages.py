@@ -59,7 +59,17 @@ def _headers(data: np.ndarray, rows: Columns, counts: list[int]) -> pa.ListArray
     if broken >= 0:
         at = int(np.searchsorted(np.cumsum(counts), broken, side="right"))
         raise CorruptBatch(int(rows.offset[broken]), "its headers are not as long as they say", at)
-    names = _strings(data, spans[0], spans[1]).cast(pa.binary()).cast(pa.string())
+    names = header_names(_strings(data, spans[0], spans[1]).cast(pa.binary()))
     values = _strings(data, spans[2], spans[3]).cast(pa.binary())
     pairs = pa.StructArray.from_arrays([names, values], ["key", "value"])
     return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(HEADERS)
+
+
+def header_names(names: pa.BinaryArray) -> pa.StringArray:
+    """Headers' names as text. What is not UTF-8 in them, which no client should send, is replaced: one
+    message must not end the stream.
+    """
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([name.decode(errors="replace") for name in names.to_pylist()], pa.string())

@@ -15,9 +15,9 @@ import pytest
 
 from streamgauge.operators.accounting import Account
 from streamgauge.operators.aggregates import count, distinct, max, top_k
-from streamgauge.operators.kafka.gathered import header_names
 from streamgauge.operators.kafka.json import json
 from streamgauge.operators.kafka.messages import Messages
+from streamgauge.operators.kafka.raw_messages import header_names
 from streamgauge.operators.merge import merge
 from streamgauge.operators.query import query
 from streamgauge.operators.stream import Stream
