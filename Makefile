@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml
 	@$(PIP) install -q --upgrade "pip>=24" "setuptools>=77"
 	@PYTHONWARNINGS=ignore $(PIP) install -e ".[dev]"
 	@$(BIN)/python -m streamgauge.apps.java --install
-	@$(BIN)/python -m streamgauge.sketches.warm
+	@$(BIN)/python -m streamgauge.operators.warm
 	@$(BIN)/python -m streamgauge.operators.kafka.warm
 	@touch $(STAMP)
 

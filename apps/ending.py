@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ..operators.ending import ASKING
+from ..operators.consumer.ending import ASKING
 
 INTERRUPTED = 130
 """The exit code of a program that was told to end, as shells give it for Ctrl-C."""

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 
 from streamgauge import distinct, distinct_set, kll_quantiles, quantiles, sample, top_k
-from streamgauge.operators.aggregates import Aggregate
-from streamgauge.operators.query import answers
+from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.table.query import answers
 
 from .measure import medians
 

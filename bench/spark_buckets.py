@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 
 from streamgauge import distinct, kll_quantiles, quantiles, top_k
-from streamgauge.operators.aggregates import Aggregate
-from streamgauge.spark_udafs import frames, merge_plan
-from streamgauge.spark_udafs.buckets import BucketedPartials
+from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.spark_udafs import frames
 from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.merge import plan as merge_plan
+from streamgauge.spark_udafs.merge.buckets import BucketedPartials
 from streamgauge.spark_udafs.session import session
 
 KEYS, WINDOWS, ROWS, BATCHES = 1_000, 10, 200_000, 7

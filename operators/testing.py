@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from .accounting import Account
-from .merge import merge
-from .merger import Merger
-from .progress import Progress
-from .query import query
-from .silence import Rest, Silence
-from .stream import Stream
-from .table import schema_of
+from .consumer.merger import Merger
+from .consumer.progress import Progress
+from .definition.stream import Stream
+from .sketching.accounting import Account
+from .sketching.silence import Rest, Silence
+from .table.merge import merge
+from .table.query import query
+from .table.schema import schema_of
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -42,7 +42,7 @@ class StreamTester:
     silence after which a partition idles. Messages carry the clock's time as their timestamp.
 
     >>> import polars as pl
-    >>> from streamgauge.operators.aggregates import count
+    >>> from streamgauge.operators.definition.aggregates import count
     >>> stream = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
     >>> tester = StreamTester(stream)
     >>> _ = tester.feed([{"at": datetime(2026, 1, 1, 0, 0, 30)}])

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from ..sketches.columns import as_array
-from ..sketches.jit import inlined, kernel
-from ..sketches.parameters import real
-from ..sketches.protocol import SketchError
-from .bottom_k import BottomK, BottomKGroups
-from .heaps import UNDRAWN
-from .images import MOST_K, Format
-from .items import Rows, hash_items, kernel_columns
-from .pool import Pool
-from .priority import absorb, exponential, exponential_below, item_bits, step
-from .shares import share_error
+from ..sketches.core.columns import as_array
+from ..sketches.core.jit import inlined, kernel
+from ..sketches.core.parameters import real
+from ..sketches.core.protocol import SketchError
+from .core.bottom_k import BottomK, BottomKGroups
+from .core.heaps import UNDRAWN
+from .core.images import MOST_K, Format
+from .core.items import Rows, hash_items, kernel_columns
+from .core.pool import Pool
+from .core.priority import absorb, exponential, exponential_below, item_bits, step
+from .reservoir.bounds import share_error
 
 # Not the sketches' seed: keys sampled by the hash they are counted by would be counted wrongly.
 _SEED = np.uint64(0x51EE7)

@@ -20,8 +20,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ..operators.definition_change import differences
-from ..operators.table_windows import START
+from ..operators.definition.change import differences
+from ..operators.table.windows import START
 
 NAME = "streamgauge-definition"
 _KEY = "definition"

@@ -24,18 +24,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, StringType, StructType
 
-from ..operators import aggregates as ask
-from ..operators.aggregates import Aggregate
-from ..operators.durations import microseconds, written
-from ..operators.lateness import PartitionTime
-from ..operators.sketching import Sketcher
-from ..operators.stream import Stream
-from ..operators.table import START, schema_of, table_schema
-from ..operators.table_windows import TableWindows
+from ..operators.definition import aggregates as ask
+from ..operators.definition.aggregates import Aggregate
+from ..operators.definition.durations import microseconds, written
+from ..operators.definition.stream import Stream
+from ..operators.sketching.lateness import PartitionTime
+from ..operators.sketching.sketcher import Sketcher
+from ..operators.table.schema import START, schema_of, table_schema
+from ..operators.table.windows import TableWindows
 from .definitions import labelled, remembering
-from .forms import quoted
-from .merge_plan import merge_timed, merge_whole, partials_of
-from .partials import Partials
+from .merge.forms import quoted
+from .merge.partials import Partials
+from .merge.plan import merge_timed, merge_whole, partials_of
 
 _EVENT, _LATEST = "__event", "__latest"
 _FOREVER = "36500000d"
@@ -119,8 +119,8 @@ class Sketching:
 
         Without a window all rows are in one, from 1678-01-01 to 2262-01-01, which stands for all time.
         Raises `ValueError` for columns that aren't there, for a streaming DataFrame without windows or
-        watermark, and for one whose state must be in RocksDB and isn't (`buckets`); `TypeError` for columns
-        that an aggregate can't take.
+        watermark, and for one whose state must be in RocksDB and isn't (`merge.buckets`); `TypeError` for
+        columns that an aggregate can't take.
         """
         self._check(aggregates)
         columns = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]

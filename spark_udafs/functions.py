@@ -13,8 +13,8 @@ JSON, `frequency_of` and `might_contain` ask for one item. `frequency_to_spark(s
 sketch as Spark's own ``count_min_sketch`` does.
 
 Windows that overlap hold rows twice. Whoever rolls a table of them up in SQL must keep those that lie end to
-end: for windows of two minutes, ``WHERE unix_micros(window_start) % 120000000 = 0``. `operators.merge.merge`
-does so by itself.
+end: for windows of two minutes, ``WHERE unix_micros(window_start) % 120000000 = 0``.
+`operators.table.merge.merge` does so by itself.
 
 The bytes of some families don't say of what kind their items are; for those the function's name does, in
 Spark's manner: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates and timestamps in
@@ -35,10 +35,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType
 
-from ..operators.aggregates import aggregate
-from ..operators.inputs import usable
-from ..sketches.protocol import SketchError
-from ..sketches.registry import FAMILIES, family
+from ..operators.definition.aggregates import aggregate
+from ..operators.definition.inputs import usable
+from ..operators.families import FAMILIES, family
+from ..sketches.core.protocol import SketchError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

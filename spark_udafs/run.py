@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from ..operators.accounting import Account
-from ..operators.sources import KafkaSource
-from ..operators.stream import Stream
+from ..operators.definition.sources import KafkaSource
+from ..operators.definition.stream import Stream
+from ..operators.sketching.accounting import Account
 from .definitions import check_logged, labelled
-from .kafka_offsets import Offsets
-from .kafka_source import bound
-from .kafka_tasks import plan_of
-from .merge_plan import OBSERVED, merge_announced
-from .partials import ACCOUNT
+from .kafka.offsets import Offsets
+from .kafka.source import bound
+from .kafka.tasks import plan_of
+from .merge.partials import ACCOUNT
+from .merge.plan import OBSERVED, merge_announced
 from .running import Running
 from .sinks import Batch, Sink
 from .tables import as_table
@@ -55,7 +55,7 @@ def on_spark(
     an error that tells what is different before it reads anything. Spark shows neither the stream's settings
     nor its definition in plans, events or its pages.
 
-    What Catalyst's own aggregates can't merge, our own merge does, in buckets of groups (`merge_plan`); as a
+    What Catalyst's own aggregates can't merge, our own merge does, in buckets of groups (`merge.plan`); as a
     stream that needs state in RocksDB, which `spark_udafs.session.session` sets.
 
     Raises `TypeError` for a stream of frames and for columns of types that Spark doesn't have, `ValueError`

@@ -18,15 +18,15 @@ import pyarrow as pa
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as Partition
 
+from ..operators.consumer.delta_log import LARGEST, split
 from ..operators.kafka.clients import client_config, producer_config
-from ..operators.kafka.delta_log import LARGEST, split
 from ..operators.kafka.faults import Refused, refused
 from ..operators.kafka.patience import Patience
 from ..operators.kafka.secrets import Settings
 from ..operators.kafka.topics import admin, partitions_of
-from ..operators.query import query
-from ..operators.table import to_ipc, write_parquet
-from .kafka_cluster import reporting_consumer
+from ..operators.table.query import query
+from ..operators.table.schema import to_ipc, write_parquet
+from .kafka.cluster import reporting_consumer
 
 _SECONDS = 10.0
 _printing = threading.Lock()
@@ -44,7 +44,7 @@ Sink = Callable[[pa.Table, Batch], None]
 
 
 class ParquetSink:
-    """A folder of Parquet files, one a micro-batch that closed windows; `operators.table` reads them.
+    """A folder of Parquet files, one a micro-batch that closed windows; `operators.table.schema` reads them.
 
     A batch that is repeated replaces its own file. The folder is one of this machine, or mounted on it.
     """

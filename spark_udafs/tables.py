@@ -8,12 +8,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField
 
-from ..operators.aggregates import METADATA, Aggregate, arrow_type
-from ..operators.spark_footer import KEY_TYPE, notes_of, windows_of
-from ..operators.table import END, START, aggregates_of, key_type, keys_of, table_schema, with_schema
-from ..operators.table_windows import windows_told
-from ..sketches.protocol import SketchError
-from .forms import key_column, quoted, spark_type
+from ..operators.definition.aggregates import METADATA, Aggregate, arrow_type
+from ..operators.table.schema import END, START, aggregates_of, key_type, keys_of, table_schema, with_schema
+from ..operators.table.spark_footer import KEY_TYPE, notes_of, windows_of
+from ..operators.table.windows import windows_told
+from ..sketches.core.protocol import SketchError
+from .merge.forms import key_column, quoted, spark_type
 
 _KEY = METADATA.decode()
 

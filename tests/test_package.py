@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import streamgauge
-from streamgauge.operators import runner
+from streamgauge.operators.consumer import runner
 
 
 def test_import_star_hides_no_name_of_python_itself() -> None:

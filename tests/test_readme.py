@@ -101,7 +101,7 @@ def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monke
 
 
 def _stored(folder: Path) -> Any:
-    from streamgauge.operators.table import read_parquet
+    from streamgauge.operators.table.schema import read_parquet
 
     (file,) = folder.rglob("*.parquet")
     return read_parquet(file)

@@ -22,7 +22,7 @@ def inspect(table: TablePath, as_json: AsJson = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ...operators.table import END, START, aggregates_of, keys_of
+    from ...operators.table.schema import END, START, aggregates_of, keys_of
     from .stored import read
     from .written import number, when
 

@@ -50,9 +50,9 @@ def query(
     from rich.table import Table
     from rich.text import Text
 
-    from ...operators import query as ask
-    from ...operators.merge import merge
-    from ...operators.table import END, START, aggregates_of, keys_of
+    from ...operators.table import query as ask
+    from ...operators.table.merge import merge
+    from ...operators.table.schema import END, START, aggregates_of, keys_of
     from .stored import moment, read
     from .written import answer, cell, jsonable, span
 

@@ -21,9 +21,9 @@ def read(path: Path, since: datetime | None = None, until: datetime | None = Non
     """
     import pyarrow.compute as pc
 
-    from ...operators.merge import merge
-    from ...operators.table import END, START
-    from ...sketches.protocol import SketchError
+    from ...operators.table.merge import merge
+    from ...operators.table.schema import END, START
+    from ...sketches.core.protocol import SketchError
 
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
@@ -48,8 +48,8 @@ def read(path: Path, since: datetime | None = None, until: datetime | None = Non
 def _one(file: Path) -> pa.Table:
     import pyarrow as pa
 
-    from ...operators.table import from_ipc, read_parquet
-    from ...sketches.protocol import SketchError
+    from ...operators.table.schema import from_ipc, read_parquet
+    from ...sketches.core.protocol import SketchError
 
     try:
         return from_ipc(file.read_bytes()) if file.suffix in _IPC else read_parquet(file)

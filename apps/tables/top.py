@@ -36,8 +36,8 @@ def top(
     from rich.table import Table
     from rich.text import Text
 
-    from ...operators.table import aggregates_of, keys_of
-    from ...operators.table_windows import end_to_end
+    from ...operators.table.schema import aggregates_of, keys_of
+    from ...operators.table.windows import end_to_end
     from .stored import moment, read
     from .written import number, plain
 

@@ -8,8 +8,8 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from ...operators.query import answers
-from ...operators.table import END, START, aggregates_of
+from ...operators.table.query import answers
+from ...operators.table.schema import END, START, aggregates_of
 
 STD_DEVS = 3
 CONFIDENCE = 0.997

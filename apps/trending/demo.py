@@ -15,11 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from ...operators.kafka.messages import Messages
-from ...operators.lateness import PartitionTime
-from ...operators.merge import merge
-from ...operators.sketching import Sketcher
-from ...operators.stream import Stream
+from ...operators.definition.stream import Stream
+from ...operators.formats.messages import Messages
+from ...operators.sketching.lateness import PartitionTime
+from ...operators.sketching.sketcher import Sketcher
+from ...operators.table.merge import merge
 from ..ending import in_order
 from ..java import find_java
 from ..kafka.broker import BrokerError, EmbeddedKafka

@@ -19,12 +19,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...operators.accounting import Account
+from ...operators.consumer.runner import Run, start
+from ...operators.definition.sources import KafkaSource
+from ...operators.definition.stream import Stream
 from ...operators.kafka.topics import admin, ensure_topic
-from ...operators.runner import Run, start
-from ...operators.sources import KafkaSource
-from ...operators.stream import Stream
-from ...operators.table import END, START, schema_of
+from ...operators.sketching.accounting import Account
+from ...operators.table.schema import END, START, schema_of
 from ..java import find_java
 from ..replay.generated import Generated
 from ..replay.load import Load

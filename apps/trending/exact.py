@@ -15,9 +15,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from ...operators.accounting import Account
-from ...operators.lateness import CONFIRMED
-from ...operators.stream import Stream
+from ...operators.definition.stream import Stream
+from ...operators.sketching.accounting import Account
+from ...operators.sketching.lateness import CONFIRMED
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from ...operators.aggregates import count, distinct, sample, top_k
-from ...operators.kafka.json import json
-from ...operators.stream import Stream
+from ...operators.definition.aggregates import count, distinct, sample, top_k
+from ...operators.definition.stream import Stream
+from ...operators.formats.json import json
 
 TOPIC = "posts"
 SCHEMA = {

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from ...operators.accounting import Account
+from ...operators.sketching.accounting import Account
 from ..tables.written import plain
 from .answers import CONFIDENCE, Bounded, Tag, Window
 from .exact import Exact, ExactWindow

@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ...operators.accounting import Account
+from ...operators.sketching.accounting import Account
 from ..tables.written import plain
 from .answers import Bounded, Tag, Window
 

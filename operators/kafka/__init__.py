@@ -1,1 +1,1 @@
-"""Kafka's side of a stream: messages in as Arrow, tables out."""
+"""The Kafka client that both engines use: settings, topics, reading, faults."""

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from ..formats.messages import Messages, from_objects
 from .clients import LIBRARY_LOG
-from .messages import Messages, from_objects
 from .secrets import without_secrets
 from .source import Fault, Poll, ReadError, TopicPartition
 

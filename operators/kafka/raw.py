@@ -15,7 +15,7 @@ from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaError, OffsetOutOfRangeError
 from kafka.protocol.metadata import MetadataRequest
 
-from .messages import Messages
+from ..formats.messages import Messages
 from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
 from .raw_messages import messages_of
 from .raw_settings import raw_settings

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from .messages import HEADERS, Messages, binary
+from ..formats.messages import HEADERS, Messages, binary
+from ..formats.spans import copy_spans
 from .raw_fetcher import Fetched
 from .record_batches import Columns, CorruptBatch, RecordBatch, columns, split_headers
-from .spans import copy_spans
 
 
 def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 
-from .messages import Messages
+from ..formats.messages import Messages
 from .reader import Reader
 from .source import TopicPartition
 

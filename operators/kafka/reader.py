@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from confluent_kafka import KafkaError
 
+from ..formats.messages import Messages
 from .config import reader_config
 from .faults import refused
-from .messages import Messages
 from .plain import PlainSource
 from .raw import RawSource
 from .secrets import without_secrets

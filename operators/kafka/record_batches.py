@@ -28,7 +28,7 @@ import cramjam
 import numpy as np
 from crc32c import crc32c
 
-from ...sketches.jit import inlined, kernel
+from ...sketches.core.jit import inlined, kernel
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_AT, _CRC_FROM = 12, 21

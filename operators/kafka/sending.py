@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from .dead_letters import shorter
+from ..consumer.dead_letters import shorter
 from .faults import passing, refused
 from .outgoing import Outgoing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from .messages import Messages
+from ..formats.messages import Messages
 
 TopicPartition = tuple[str, int]
 """A topic's name and a partition's number."""

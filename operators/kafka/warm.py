@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import polars as pl
 
+from ..formats.json import json
+from ..formats.messages import Messages
 from . import record_batches
-from .json import json
-from .messages import Messages
 
 
 def main() -> None:

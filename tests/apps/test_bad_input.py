@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from streamgauge.operators.accounting import Account
-from streamgauge.operators.aggregates import count, distinct, top_k
-from streamgauge.operators.kafka.json import json
-from streamgauge.operators.merge import merge
-from streamgauge.operators.query import query
-from streamgauge.operators.stream import Stream
+from streamgauge.operators.definition.aggregates import count, distinct, top_k
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.query import query
 
 pytestmark = pytest.mark.kafka
 
@@ -66,7 +66,7 @@ def run_locally(stream: Stream, _: Any, __: Path) -> tuple[pa.Table, Account]:
 
 
 def run_on_spark(stream: Stream, request: Any, folder: Path) -> tuple[pa.Table, Account]:
-    from streamgauge.operators.table import read_parquet
+    from streamgauge.operators.table.schema import read_parquet
     from streamgauge.spark_udafs.run import account_of, write
     from streamgauge.spark_udafs.sinks import ParquetSink
 

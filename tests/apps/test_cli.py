@@ -16,12 +16,20 @@ import pytest
 
 from streamgauge.apps import java
 from streamgauge.apps.cli import main
-from streamgauge.operators.aggregates import count, distinct, kll_quantiles, max, quantiles, sample, top_k
-from streamgauge.operators.lateness import PartitionTime
-from streamgauge.operators.sketching import Sketcher
-from streamgauge.operators.stream import Stream
-from streamgauge.operators.table import table_schema, to_ipc, write_parquet
-from streamgauge.operators.table_windows import TableWindows
+from streamgauge.operators.definition.aggregates import (
+    count,
+    distinct,
+    kll_quantiles,
+    max,
+    quantiles,
+    sample,
+    top_k,
+)
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.table.schema import table_schema, to_ipc, write_parquet
+from streamgauge.operators.table.windows import TableWindows
 from streamgauge.sketches.frequent_items import FrequentItemsGroups
 
 SCHEMA = {"at": pl.Datetime("us"), "lang": pl.String, "user": pl.Int64, "tags": pl.List(pl.String)}

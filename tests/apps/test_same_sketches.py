@@ -18,9 +18,9 @@ from streamgauge.apps.trending.answers import windows
 from streamgauge.apps.trending.exact import read_exact
 from streamgauge.apps.trending.stream import trending
 from streamgauge.apps.trending.summary import Summary
-from streamgauge.operators.accounting import Account
-from streamgauge.operators.merge import merge
-from streamgauge.operators.stream import Stream
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.table.merge import merge
 from streamgauge.sketches.frequent_items import FrequentItems
 from streamgauge.spark_udafs.run import account_of, on_spark, write
 

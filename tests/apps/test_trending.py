@@ -20,10 +20,10 @@ from streamgauge.apps.trending.exact import Exact
 from streamgauge.apps.trending.stream import SCHEMA, asked
 from streamgauge.apps.trending.summary import Summary
 from streamgauge.apps.trending.view import Snapshot, View, bar
-from streamgauge.operators.accounting import Account
-from streamgauge.operators.lateness import PartitionTime
-from streamgauge.operators.sketching import Sketcher
-from streamgauge.operators.stream import Stream
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 
 STREAM = asked(Stream.from_batches(SCHEMA, time="created_at"))
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -14,28 +14,26 @@ from streamgauge.sampling.bernoulli import (
     HashSampleGroups,
 )
 from streamgauge.sampling.decayed import DecayedReservoir, DecayedReservoirGroups
-from streamgauge.sampling.decayed_counts import DecayedCount, DecayedCountGroups
-from streamgauge.sampling.decayed_quantiles import DecayedQuantiles, DecayedQuantilesGroups
+from streamgauge.sampling.decayed.counts import DecayedCount, DecayedCountGroups
+from streamgauge.sampling.decayed.quantiles import DecayedQuantiles, DecayedQuantilesGroups
 from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
 from streamgauge.sampling.sliding import SlidingWindowSample, SlidingWindowSampleGroups
 from streamgauge.sampling.stratified import StratifiedReservoir, StratifiedReservoirGroups
 from streamgauge.sampling.weighted import WeightedReservoir, WeightedReservoirGroups
-from streamgauge.sketches.bloom import Bloom
-from streamgauge.sketches.bloom_groups import BloomGroups
-from streamgauge.sketches.classic_quantiles import ClassicQuantiles, ClassicQuantilesGroups
-from streamgauge.sketches.count_min import CountMin
-from streamgauge.sketches.count_min_groups import CountMinGroups
-from streamgauge.sketches.cpc import CPC, CPCGroups
+from streamgauge.sketches.bloom import Bloom, BloomGroups
+from streamgauge.sketches.count_min import CountMin, CountMinGroups
 from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
 from streamgauge.sketches.hll import HLL, HLLGroups
 from streamgauge.sketches.kll import KLL, KLLGroups
-from streamgauge.sketches.req import REQ, REQGroups
 from streamgauge.sketches.sliding_hll import SlidingHLL, SlidingHLLGroups
-from streamgauge.sketches.tdigest import TDigest, TDigestGroups
+from streamgauge.sketches.stored.classic_quantiles import ClassicQuantiles, ClassicQuantilesGroups
+from streamgauge.sketches.stored.cpc import CPC, CPCGroups
+from streamgauge.sketches.stored.req import REQ, REQGroups
+from streamgauge.sketches.stored.tdigest import TDigest, TDigestGroups
+from streamgauge.sketches.stored.var_opt import VarOpt, VarOptGroups
 from streamgauge.sketches.theta import Theta, ThetaGroups
-from streamgauge.sketches.tuple import Tuple, TupleGroups
-from streamgauge.sketches.var_opt import VarOpt, VarOptGroups
+from streamgauge.sketches.theta.tuple import Tuple, TupleGroups
 
 from . import promises
 from .family import Family

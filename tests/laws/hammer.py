@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.operators.families import FAMILIES as REGISTRY
+from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.count_min import CountMin
-from streamgauge.sketches.heavy_hitters import HeavyHitters
+from streamgauge.sketches.count_min.heavy_hitters import HeavyHitters
 from streamgauge.sketches.hll import HLL
-from streamgauge.sketches.protocol import SketchError
-from streamgauge.sketches.registry import FAMILIES as REGISTRY
 
 from .families import FAMILIES, Family
 from .streams import fresh

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches.protocol import SketchError
+from streamgauge.sketches.core.protocol import SketchError
 
 from .families import CASES, IDS, Family
 from .streams import fresh

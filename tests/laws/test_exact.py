@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches.registry import FAMILIES, Family
+from streamgauge.operators.families import FAMILIES, Family
 
 from .families import FAMILIES as UNDER_LAW
 from .streams import columns, values_of

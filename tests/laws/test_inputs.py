@@ -11,12 +11,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgauge.sampling.bottom_k import BottomK
+from streamgauge.operators.families import FAMILIES as REGISTRY
+from streamgauge.sampling.core.bottom_k import BottomK
 from streamgauge.sketches.bloom import Bloom
+from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.frequent_items import FrequentItems
-from streamgauge.sketches.protocol import SketchError
-from streamgauge.sketches.registry import FAMILIES as REGISTRY
 
 from .families import FAMILIES, Family
 from .inputs import BYTES, FORMS, LONGS, MOMENTS, NAN, SCALARS, TEXTS, Form

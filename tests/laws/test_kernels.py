@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from streamgauge.sketches.jit import kernel
+from streamgauge.sketches.core.jit import kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(

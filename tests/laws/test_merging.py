@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.sketches.protocol import SketchError
+from streamgauge.sketches.core.protocol import SketchError
 
 from .families import CASES, FAMILIES, IDS, Family
 from .streams import fresh

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.sketches.protocol import SketchError
-from streamgauge.sketches.registry import FAMILIES, Family
+from streamgauge.operators.families import FAMILIES, Family
+from streamgauge.sketches.core.protocol import SketchError
 
 SKETCHES = [family for family in FAMILIES.values() if not family.exact]
 WRONG = {

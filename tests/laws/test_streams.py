@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches.protocol import SketchError
+from streamgauge.sketches.core.protocol import SketchError
 
 from .families import FAMILIES, KINDS, Family
 from .streams import STREAMS, fresh, values_of

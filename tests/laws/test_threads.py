@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamgauge.sketches.core.protocol import Groups, Sketch
+from streamgauge.sketches.core.shared import Shared
 from streamgauge.sketches.hll import HLL
-from streamgauge.sketches.protocol import Groups, Sketch
-from streamgauge.sketches.shared import Shared
-from streamgauge.sketches.var_opt import VarOpt
+from streamgauge.sketches.stored.var_opt import VarOpt
 
 from .families import FAMILIES
 

@@ -14,13 +14,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators.accounting import Account
-from streamgauge.operators.aggregates import count, distinct, top_k
-from streamgauge.operators.lateness import PartitionTime
-from streamgauge.operators.merge import merge
-from streamgauge.operators.query import query
-from streamgauge.operators.sketching import Sketcher
-from streamgauge.operators.stream import Stream
+from streamgauge.operators.definition.aggregates import count, distinct, top_k
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.query import query
 
 START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 MALFORMED = b'{"user": 1, "at'
@@ -75,7 +75,7 @@ class Posts:
     @property
     def stream(self) -> Stream:
         """What is asked of them."""
-        from streamgauge.operators.kafka.json import json
+        from streamgauge.operators.formats.json import json
 
         source = Stream.from_kafka(
             self.topic,

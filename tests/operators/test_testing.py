@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from streamgauge.operators.accounting import Account
-from streamgauge.operators.aggregates import count, distinct, first, last
-from streamgauge.operators.stream import Stream
+from streamgauge.operators.definition.aggregates import count, distinct, first, last
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.testing import StreamTester
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.sampling.bottom_k import BottomKGroups
+from streamgauge.sampling.core.bottom_k import BottomKGroups
 
 
 def repeat(groups: BottomKGroups, rows: Any, **inputs: Any) -> BottomKGroups:

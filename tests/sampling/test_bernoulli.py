@@ -15,8 +15,8 @@ from streamgauge.sampling.bernoulli import (
     HashSampleGroups,
     keys_in_share,
 )
+from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL
-from streamgauge.sketches.protocol import SketchError
 
 from .chance import repeat
 

@@ -11,11 +11,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators import aggregates as ask
-from streamgauge.operators.kafka.json import json
-from streamgauge.operators.query import query
-from streamgauge.operators.stream import Stream
-from streamgauge.operators.table import END, START, aggregates_of, keys_of
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
+from streamgauge.operators.table.query import query
+from streamgauge.operators.table.schema import END, START, aggregates_of, keys_of
 
 MINUTE = 60_000_000
 START_US = 1_700_000_040_000_000

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from streamgauge.operators.accounting import Account
-from streamgauge.spark_udafs.kafka_offsets import Known, Offsets
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.spark_udafs.kafka.offsets import Known, Offsets
 from streamgauge.spark_udafs.run import account_of
 
 NAMES = ("read", "counted", "filtered", "late", "dead_lettered")

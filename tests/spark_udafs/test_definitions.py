@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.operators import aggregates as ask
-from streamgauge.operators.aggregates import Aggregate
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.aggregates import Aggregate
 from streamgauge.spark_udafs.definitions import ChangedDefinition, check_same, pack
 from streamgauge.spark_udafs.frames import sketch, window
 from streamgauge.spark_udafs.run import write

@@ -12,15 +12,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.operators import aggregates as ask
-from streamgauge.operators.aggregates import Aggregate
-from streamgauge.operators.lateness import PartitionTime
-from streamgauge.operators.merge import merge
-from streamgauge.operators.query import query
-from streamgauge.operators.sketching import Sketcher
-from streamgauge.operators.stream import Stream
-from streamgauge.operators.table import read_parquet
-from streamgauge.sketches.protocol import SketchError
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.query import query
+from streamgauge.operators.table.schema import read_parquet
+from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.spark_udafs.frames import sketch, window
 from streamgauge.spark_udafs.tables import as_frame, as_table
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from streamgauge.operators.aggregates import kll_quantiles, top_k
+from streamgauge.operators.definition.aggregates import kll_quantiles, top_k
+from streamgauge.operators.families import FAMILIES
 from streamgauge.sketches.bloom import Bloom
 from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.frequent_items import FrequentItems
 from streamgauge.sketches.hll import HLL
-from streamgauge.sketches.registry import FAMILIES
 from streamgauge.spark_udafs import functions as sg
 from streamgauge.spark_udafs.frames import sketch
 

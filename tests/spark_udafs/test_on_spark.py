@@ -17,12 +17,12 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from streamgauge.operators import aggregates as ask
-from streamgauge.operators.accounting import Account
-from streamgauge.operators.aggregates import Aggregate
-from streamgauge.operators.merge import merge
-from streamgauge.operators.stream import Stream
-from streamgauge.operators.table import END, START, from_ipc, read_parquet
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.schema import END, START, from_ipc, read_parquet
 from streamgauge.spark_udafs.run import account_of, on_spark, source_of, write
 from streamgauge.spark_udafs.sinks import Batch, KafkaSink, ParquetSink
 
@@ -277,7 +277,7 @@ def test_messages_come_in_the_columns_of_spark_s_own_source(
 
 
 def on_spark_registered(spark: Any) -> None:
-    from streamgauge.spark_udafs.kafka_source import KafkaSketchSource
+    from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
 
     spark.dataSource.register(KafkaSketchSource)
 
@@ -297,7 +297,7 @@ def test_a_batch_is_in_a_topic_once_however_often_it_is_written(
 ) -> None:
     import numpy as np
 
-    from streamgauge.operators.table import schema_of
+    from streamgauge.operators.table.schema import schema_of
 
     name = topic(2)
     schema = schema_of(everything_from("anything"))

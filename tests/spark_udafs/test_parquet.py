@@ -10,13 +10,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators import aggregates as ask
-from streamgauge.operators.aggregates import Aggregate
-from streamgauge.operators.lateness import PartitionTime
-from streamgauge.operators.merge import merge
-from streamgauge.operators.sketching import Sketcher
-from streamgauge.operators.stream import Stream
-from streamgauge.operators.table import read_parquet, write_parquet
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.schema import read_parquet, write_parquet
 from streamgauge.spark_udafs.frames import sketch, window
 from streamgauge.spark_udafs.tables import as_table
 

@@ -15,10 +15,10 @@ from urllib.request import urlopen
 import polars as pl
 import pytest
 
-from streamgauge.operators import aggregates as ask
-from streamgauge.operators.kafka.json import json
-from streamgauge.operators.stream import Stream
-from streamgauge.spark_udafs.kafka_source import bound
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
+from streamgauge.spark_udafs.kafka.source import bound
 from streamgauge.spark_udafs.run import on_spark, write
 from streamgauge.spark_udafs.sinks import KafkaSink
 

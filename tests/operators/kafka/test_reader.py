@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer
 
 from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.operators.kafka.messages import Messages
+from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.kafka.plain import PlainSource
 from streamgauge.operators.kafka.raw import RawSource
 from streamgauge.operators.kafka.reader import EARLIEST, LATEST, Reader, ReadError

@@ -10,16 +10,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.operators.aggregates import count
+from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.sources import KafkaSource
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.clients import LIBRARY_LOG
-from streamgauge.operators.kafka.json import json
 from streamgauge.operators.kafka.reader import EARLIEST, Reader, ReadError
 from streamgauge.operators.kafka.secrets import Settings, without_secrets
 from streamgauge.operators.kafka.topics import TopicError, admin, partitions_of
-from streamgauge.operators.plan import Plan
-from streamgauge.operators.sources import KafkaSource
-from streamgauge.operators.stream import Stream
-from streamgauge.spark_udafs.kafka_options import KafkaOptions
+from streamgauge.spark_udafs.kafka.options import KafkaOptions
 
 MARK = "m4rked-tr0ut"
 NOWHERE = "127.0.0.1:1"

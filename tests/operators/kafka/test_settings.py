@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from streamgauge.operators.kafka.json import json
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.settings import check_settings
-from streamgauge.operators.stream import Stream
 
 
 def posts(**more) -> Stream:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamgauge.operators.kafka import json_rows, record_batches, spans, warm
+from streamgauge.operators.formats import json_rows, spans
+from streamgauge.operators.kafka import record_batches, warm
 
 
 def test_every_kernel_that_reads_kafka_is_compiled() -> None:
@@ -16,8 +17,8 @@ def test_every_kernel_that_reads_kafka_is_compiled() -> None:
 def test_a_batch_needs_no_further_compilation() -> None:
     warm.main()
     before = {kernel: len(kernel.signatures) for kernel in (spans.copy_spans, json_rows.parse)}
-    from streamgauge.operators.kafka.json import json
-    from streamgauge.operators.kafka.messages import Messages
+    from streamgauge.operators.formats.json import json
+    from streamgauge.operators.formats.messages import Messages
 
     messages = Messages.of([b"{}"] * 3).select(np.array([0, 2]))
     assert json({}).decode(messages).frame.height == 2

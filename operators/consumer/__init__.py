@@ -1,0 +1,1 @@
+"""Streams straight off Kafka: workers, the log of deltas, the merger."""

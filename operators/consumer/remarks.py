@@ -1,0 +1,140 @@
+"""What somebody should be told of a stream's messages, once: that most can't be counted, or miss a field.
+
+Both are mostly a mistake in the stream's definition, which otherwise shows in nothing but numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..formats.decode import Decoded
+from ..formats.messages import Messages
+from .dead_letters import DeadLetter
+
+log = logging.getLogger("streamgauge.kafka")
+
+_SAMPLE = 200
+_MOST_KINDS = 1_000
+_SHOWN = 200
+_VALUES = re.compile(r"'[^']*'|-?\d[\d.e+-]*")
+"""What differs between two reasons of the same kind."""
+
+
+class Remarks:
+    """The messages of a topic as one worker sees them. What it says is logged, and stands in `told`.
+
+    `schema` are the columns of the values, `letters` names the topic that refused messages go to.
+    """
+
+    def __init__(self, topic: str, schema: Mapping[str, Any], letters: str | None = None) -> None:
+        self.told: list[str] = []
+        self._topic = topic
+        self._letters = letters
+        self._read = self._rows = self._refused = 0
+        self._kinds: Counter[str] = Counter()
+        self._first: dict[str, DeadLetter] = {}
+        self._warned = False
+        self._unseen = set(_paths(schema))
+        self._sample: list[bytes] = []
+
+    def saw(self, messages: Messages, decoded: Decoded) -> None:
+        """A batch of messages, and the rows that were made of it."""
+        self._read += len(messages)
+        self._rows += decoded.frame.height
+        if not self._unseen or not decoded.frame.height:
+            return
+        self._unseen = {path for path in self._unseen if _all_null(decoded.frame, path)}
+        if self._unseen:
+            rows = np.arange(len(messages)) if decoded.rows is None else decoded.rows
+            wanted = rows[: _SAMPLE - len(self._sample)]
+            self._sample += [messages.value_at(row) or b"" for row in wanted.tolist()]
+
+    def refused(self, letter: DeadLetter) -> None:
+        """A message that can't be counted."""
+        self._refused += 1
+        kind = _VALUES.sub("…", letter.reason)
+        if kind in self._first or len(self._first) < _MOST_KINDS:
+            self._kinds[kind] += 1
+            self._first.setdefault(kind, letter)
+
+    def look(self, messages: int = 20, rows: int = 1_000) -> None:
+        """Say what is to be said, once there are so many messages, or so many rows.
+
+        Where nothing more is to come, one of each is enough.
+        """
+        if not self._warned and 2 * self._refused > self._read >= messages:
+            self._warned = True
+            self._say(self._on_refused())
+        if self._unseen and self._rows >= rows:
+            unseen, self._unseen = self._unseen, set()
+            self._on_fields(unseen)
+            self._sample = []
+
+    def _say(self, text: str) -> None:
+        self.told.append(text)
+        log.warning("%s", text)
+
+    def _on_refused(self) -> str:
+        ((kind, count),) = self._kinds.most_common(1)
+        first = self._first[kind]
+        value = "no value" if first.value is None else repr(first.value[:_SHOWN].decode(errors="replace"))
+        where = f"they go to the topic {self._letters!r}" if self._letters else "they are dropped"
+        return (
+            f"{self._refused:,} of the first {self._read:,} messages of {self._topic!r} can't be counted; "
+            f"{where}. {count:,} for this reason: {first.reason}. The first of these, "
+            f"at {first.topic}[{first.partition}] offset {first.offset}: {value}"
+        )
+
+    def _on_fields(self, unseen: set[tuple[str, ...]]) -> None:
+        seen = {path: None for value in self._sample for path in _names(value)}
+        # A null that is written out is a value like others; an object that is missing stands for its fields.
+        missing = sorted(p for p in unseen if p not in seen and p[:-1] not in unseen)
+        if not missing:
+            return
+        names = ", ".join(f'"{".".join(path)}"' for path in missing)
+        fields = f"the field {names} was" if len(missing) == 1 else f"the fields {names} were"
+        theirs = ", ".join(f'"{".".join(path)}"' for path in seen)
+        known = f"; the messages have {theirs}" if theirs else ""
+        self._say(f"{fields} in none of the first {self._rows:,} rows of {self._topic!r}{known}")
+
+
+def _paths(schema: Mapping[str, Any], within: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The fields of a schema, those of its structs included."""
+    for name, kind in schema.items():
+        yield (*within, name)
+        if isinstance(kind, pl.Struct):
+            yield from _paths({field.name: field.dtype for field in kind.fields}, (*within, name))
+
+
+def _all_null(frame: pl.DataFrame, path: tuple[str, ...]) -> bool:
+    if path[0] not in frame.columns:
+        return False
+    column = frame[path[0]]
+    for name in path[1:]:
+        column = column.struct.field(name)
+    return column.null_count() == len(column)
+
+
+def _names(value: bytes) -> Iterator[tuple[str, ...]]:
+    """The fields of a message, if it is a JSON object."""
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return
+    if isinstance(found, dict):
+        yield from _inside(found, ())
+
+
+def _inside(found: dict[str, Any], within: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, value in found.items():
+        yield (*within, name)
+        if isinstance(value, dict):
+            yield from _inside(value, (*within, name))

@@ -1,0 +1,78 @@
+"""A row's event time: which expression gives it, as timestamp[us, UTC]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from ..formats.iso_times import read_times
+
+TIME = "__time"
+"""The column that carries event time through a stream's steps."""
+
+_UNITS = {"s": "seconds", "ms": "milliseconds"}
+
+_SHOWN = 60
+"""Characters of a value that an error shows."""
+
+
+def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
+    """The expression of a row's event time, from a column's name or an expression over the decoded rows.
+
+    Raises `TypeError` for a column that isn't there or is not a time: numbers don't say their unit, and to
+    guess it from their size would fail for the very clocks that are wrong.
+    """
+    found = pl.col(time) if isinstance(time, str) else time
+    written = f'"{time}"' if isinstance(time, str) else str(time)
+    try:
+        dtype = pl.LazyFrame(schema=schema).select(found.alias(TIME)).collect_schema()[TIME]
+    except pl.exceptions.PolarsError as error:
+        if isinstance(time, str):
+            raise TypeError(f"time: {written} is no column of {', '.join(schema)}") from None
+        raise TypeError(f"time: {written} can't be computed: {first_line(error)}") from None
+    if isinstance(dtype, pl.Datetime) or dtype in (pl.Date, pl.String):
+        return found.alias(TIME)
+    hint = ""
+    if dtype.is_numeric():
+        shown = written if isinstance(time, str) else f"pl.{written}" if written.startswith("col(") else "…"
+        unit = "s" if dtype.is_float() else "ms"
+        hint = (
+            f": a number doesn't say its unit; for one of {_UNITS[unit]} since 1970 write "
+            f'time=pl.from_epoch({shown}, time_unit="{unit}")'
+            + ("" if dtype.is_float() else ', else with "s", "us" or "ns"')
+        )
+    raise TypeError(f"time: {written} is of type {dtype}, which is no time{hint}")
+
+
+def in_utc(times: pl.Series) -> pl.Series:
+    """The values of an event time's expression as timestamp[us, UTC].
+
+    Timestamps without a zone, and text without an offset, are taken as UTC; text is read as ISO 8601
+    (`read_times`) and is null where it is not that.
+    """
+    if times.dtype == pl.String:
+        return read_times(times)
+    if times.dtype == pl.Date:
+        times = times.cast(pl.Datetime("us"))
+    zone = times.dtype.time_zone  # type: ignore[attr-defined]
+    zoned = times.dt.convert_time_zone("UTC") if zone else times.dt.replace_time_zone("UTC")
+    return zoned.dt.cast_time_unit("us")
+
+
+def why_none(time: Any, columns: Sequence[str]) -> str:
+    """Why a row has no event time, whose expression over `columns` gave `time`.
+
+    >>> print(why_none("4 July", ["at"]))
+    no event time: "at" is '4 July', not a time in ISO 8601
+    """
+    what = f'"{columns[0]}"' if len(columns) == 1 else "it"
+    if time is None:
+        return f"no event time: {what} is null"
+    return f"no event time: {what} is {str(time)[:_SHOWN]!r}, not a time in ISO 8601"
+
+
+def first_line(error: BaseException) -> str:
+    """What a Polars error says, without the plan that it draws below."""
+    return str(error).split("\n")[0]

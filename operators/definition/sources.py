@@ -1,0 +1,69 @@
+"""Where a stream's rows come from, and which columns they have when they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from ..formats.decode import Decoded, Decoder
+from ..formats.message_columns import need_headers, types_of, with_message
+from ..formats.messages import Messages
+from ..kafka.secrets import Settings
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """The messages of a topic, their values decoded.
+
+    `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
+    of what the stream computes. Its secrets are in no repr. `message` maps columns to the parts of a message
+    beside its value that they hold (`message_columns`).
+    """
+
+    topic: str
+    value: Decoder
+    bootstrap_servers: str = "localhost:9092"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    message: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", Settings(self.config))
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The columns of its rows."""
+        return pl.Schema({**self.value.schema, **types_of(self.message)})
+
+    @property
+    def reads_headers(self) -> bool:
+        """Whether its rows need the messages' headers."""
+        return need_headers(self.message)
+
+    def decode(self, messages: Messages) -> Decoded:
+        """The rows of a batch of messages."""
+        decoded = self.value.decode(messages)
+        return with_message(decoded, messages, self.message) if self.message else decoded
+
+    def definition(self) -> dict[str, Any]:
+        """What it reads, as plain JSON."""
+        kind = type(self.value).__name__.lower()
+        found = {"topic": self.topic, "value": kind, "columns": _columns(self.schema)}
+        return {**found, "message": dict(self.message)} if self.message else found
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """Rows that the caller brings as Polars frames: for tests, files and other engines."""
+
+    schema: pl.Schema
+
+    def definition(self) -> dict[str, Any]:
+        """What it reads, as plain JSON."""
+        return {"columns": _columns(self.schema)}
+
+
+def _columns(schema: pl.Schema) -> dict[str, str]:
+    return {name: str(dtype) for name, dtype in schema.items()}

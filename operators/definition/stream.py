@@ -1,0 +1,370 @@
+"""The definition of a stream: what is read, how rows are transformed, what is kept of them.
+
+A `Stream` is a value: every method gives a new one, it pickles, and it runs nowhere by itself. The same
+definition runs straight off Kafka (`run`) and on Spark (`on_spark`): same expressions, same sketches, same
+table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from ..formats.message_columns import message_columns
+from ..kafka.settings import check_settings, servers
+from .aggregates import Aggregate
+from .durations import Duration, microseconds, written
+from .event_time import TIME, event_time, first_line
+from .inputs import check_input
+from .sources import FrameSource, KafkaSource
+from .steps import Step
+from .windows import Tumbling, Window
+
+if TYPE_CHECKING:
+    from ..consumer.merger import DeliveryName
+    from ..consumer.runner import OnWindow, Run, Summary
+    from ..formats.decode import Decoder
+
+_EXAMPLE = '"user": pl.String'
+_RESERVED = ("window_start", "window_end")
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A stream's definition.
+
+    >>> import polars as pl
+    >>> from streamgauge.operators.definition.aggregates import count, distinct
+    >>> stream = (
+    ...     Stream.from_batches({"user": pl.String, "at": pl.Datetime("us"), "lang": pl.String}, time="at")
+    ...     .filter(pl.col("lang") == "en")
+    ...     .group_by("lang")
+    ...     .tumbling("1m", delay="10s")
+    ...     .agg(posts=count(), users=distinct("user"))
+    ... )
+    >>> stream.keys, list(stream.aggregates)
+    (('lang',), ['posts', 'users'])
+    """
+
+    source: KafkaSource | FrameSource
+    time: pl.Expr | None = None
+    steps: tuple[Step, ...] = ()
+    keys: tuple[str, ...] = ()
+    window: Window | None = None
+    delay_us: int = 10_000_000
+    max_ahead_us: int = 3_600_000_000
+    aggregates: Mapping[str, Aggregate] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.aggregates is None:
+            object.__setattr__(self, "aggregates", {})
+
+    @classmethod
+    def from_kafka(
+        cls,
+        topic: str,
+        *,
+        value: Decoder,
+        time: str | pl.Expr | None = None,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        config: Mapping[str, Any] | None = None,
+        message: Sequence[str] | Mapping[str, str] = (),
+    ) -> Stream:
+        """The messages of `topic`, their values decoded by `value`, such as ``json({"user": pl.String})``.
+
+        `time` is the column, or an expression over the decoded columns, that holds the event time; without
+        it the messages' own timestamps are taken. Text is read as ISO 8601, and what names no offset from
+        UTC is taken as UTC; of numbers the unit has to be said, as in
+        ``time=pl.from_epoch("at", time_unit="ms")``.
+
+        `message` asks for columns of what lies beside the value: ``["key", "offset"]``, or under names of
+        your own, ``{"user": "key", "trace": "header:trace-id"}``. There are ``key`` (text; ``key_bytes`` for
+        its bytes), ``partition``, ``offset``, ``timestamp``, ``header:NAME`` (the text of the last header of
+        that name) and ``headers``, all of them as a list.
+
+        `bootstrap_servers` is ``"host:port"``, several with commas between or as a list; `config` holds
+        further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
+        `ValueError` for a setting that librdkafka doesn't know.
+        """
+        if not isinstance(topic, str) or not topic:
+            raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
+        if not hasattr(value, "decode") or not hasattr(value, "schema"):
+            raise TypeError(f"value is {value!r}, no decoder; write one such as value=json({{{_EXAMPLE}}})")
+        if not isinstance(config, Mapping | None):
+            raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
+        check_settings(config or {})
+        beside = message_columns(message, value.schema)
+        source = KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {}), beside)
+        return cls(source, _time(time, source.schema))
+
+    @classmethod
+    def from_batches(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Stream:
+        """Rows that the caller brings as Polars frames of this schema."""
+        found = pl.Schema(schema)
+        return cls(FrameSource(found), _time(time, found))
+
+    def filter(self, *predicates: pl.Expr) -> Stream:
+        """Keep the rows for which all predicates hold."""
+        return self._with(Step("filter", predicates))
+
+    def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Stream:
+        """Add columns, or replace them."""
+        return self._with(Step("with_columns", _expressions(columns, named)))
+
+    def select(self, *columns: str | pl.Expr, **named: pl.Expr) -> Stream:
+        """Keep only these columns."""
+        return self._with(Step("select", _expressions(columns, named)))
+
+    def explode(self, *columns: str) -> Stream:
+        """One row for each element of a list column; an empty list leaves one row with a null."""
+        for name in columns:
+            if name in self.columns and not isinstance(self.columns[name], (pl.List, pl.Array)):
+                raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, no list")
+        return self._with(Step("explode", _expressions(columns, {})))
+
+    def group_by(self, *keys: str) -> Stream:
+        """Keep separate sketches for each combination of these columns' values."""
+        if wrong := [key for key in keys if not isinstance(key, str)]:
+            raise TypeError(f'group_by: {wrong[0]!r} is no name; write .group_by("country", "language")')
+        if self.keys:
+            both = ", ".join(f'"{key}"' for key in dict.fromkeys([*self.keys, *keys]))
+            raise ValueError(
+                f"group_by: the stream is grouped by {_names(self.keys)} already; "
+                f"name all keys in one call, such as .group_by({both})"
+            )
+        if self.aggregates:
+            raise ValueError(
+                "group_by: the aggregates are chosen already; write .group_by(...) before .agg(...)"
+            )
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"group_by: a key is named twice in {_names(keys)}; name it once")
+        missing = [key for key in keys if key not in self.columns]
+        if missing:
+            raise ValueError(f"group_by: no column {', '.join(map(repr, missing))} in {_names(self.columns)}")
+        for key in keys:
+            if self.columns[key].is_nested():
+                raise TypeError(f"group_by: {key!r} is of type {self.columns[key]}; explode it first")
+        return replace(self, keys=keys)
+
+    def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Stream:
+        """Windows of length `every`, side by side.
+
+        A window is given out once all partitions are `delay` past its end. A row is late, and left out, if
+        its partition had come so far before it, or its window was given out. Partitions silent for a run's
+        `idle_seconds` let windows close that have rows, and no others; those still silent when the stream
+        wakes are waited for as long. Messages not read yet, or behind an open transaction, are no silence.
+
+        An event time more than `max_ahead` past the wall clock or its message's timestamp makes a row a dead
+        letter, which moves nothing. In a recording a row that far past those before it counts, but time jumps
+        only once 20 rows in a row lie there. None takes every time as it comes.
+        """
+        if self.window is not None:
+            asked = f'"{every}"' if isinstance(every, str) else repr(every)
+            raise ValueError(
+                f"tumbling: the stream has windows of {written(self.window.pane_us)} already; there is "
+                f"one kind a table. For {asked} as well define a second stream or roll up this one's table"
+            )
+        ahead = -1 if max_ahead is None else microseconds(max_ahead)
+        return replace(self, window=Tumbling.every(every), delay_us=microseconds(delay), max_ahead_us=ahead)
+
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Stream:
+        """What is kept of each window and group, by the name of its column in the table."""
+        if unnamed:
+            raise TypeError("agg: name each aggregate's column, such as posts=count()")
+        if self.window is None:
+            raise ValueError('agg: a stream needs windows first, such as .tumbling("1m")')
+        if self.aggregates:
+            raise ValueError(
+                f"agg: the stream asks for {_names(self.aggregates)} already; name all in one .agg(...)"
+            )
+        if not aggregates:
+            raise ValueError("agg: nothing is asked; name an aggregate, such as posts=count()")
+        types = self.arrow_types()
+        typed = {}
+        for name, asked in aggregates.items():
+            if not isinstance(asked, Aggregate):
+                raise TypeError(f'agg: {name!r} is {asked!r}; ask for an aggregate, such as distinct("user")')
+            if name in self.keys or name in _RESERVED:
+                raise ValueError(f"agg: {name!r} is already a column of the table; choose another name")
+            if asked.column is None and asked.name != "count":
+                raise ValueError(f"agg: {asked.name} of {name!r} needs a column")
+            for column in asked.columns:
+                if column not in types:
+                    raise ValueError(f"agg: {name!r} asks for {column!r}, not one of {_names(types)}")
+            for given, column in asked.inputs.items():
+                check_input(given, column, types[column])
+            typed[name] = asked.typed(types[asked.column] if asked.column is not None else None)
+        return replace(self, aggregates=typed)
+
+    @property
+    def columns(self) -> pl.Schema:
+        """The columns of a row after all steps."""
+        return self.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()
+
+    def arrow_types(self) -> dict[str, Any]:
+        """The Arrow types of `columns`."""
+        return {field.name: field.type for field in self.columns.to_frame().to_arrow().schema}
+
+    def transform(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """All steps applied; `carried` names columns that selections must not drop."""
+        for step in self.steps:
+            frame = step.apply(frame, carried)
+        return frame
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether a row may become none, or several."""
+        return any(step.drops_rows for step in self.steps)
+
+    def definition(self) -> dict[str, Any]:
+        """All that decides the result, as plain JSON: where it runs and how it connects is left out."""
+        time = None if self.time is None else json.loads(self.time.meta.serialize(format="json"))
+        return {
+            "source": self.source.definition(),
+            "time": time,
+            "steps": [step.definition() for step in self.steps],
+            "keys": list(self.keys),
+            "window": None if self.window is None else self.window.definition(),
+            "delay": written(self.delay_us),
+            "max_ahead": self.max_ahead_us,
+            "aggregates": {name: asked.definition() for name, asked in self.aggregates.items()},
+        }
+
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that differ for definitions with different results."""
+        text = json.dumps(self.definition(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def complete(self) -> Stream:
+        """The stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""
+        if not self.aggregates or self.window is None:
+            raise ValueError('the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count())')
+        return self
+
+    def run(
+        self,
+        *,
+        delivery: DeliveryName = "exactly_once",
+        until: Literal["latest"] | None = None,
+        on_window: OnWindow | None = None,
+        workers: int = 1,
+        group_id: str | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        table_partitions: int = 1,
+        dead_letters: str | None = "",
+        checkpoint_seconds: float = 1.0,
+        idle_seconds: float = 5.0,
+        keep_windows: int = 1_000,
+    ) -> Summary:
+        """Run as a Kafka consumer, and give what came of it.
+
+        With ``until="latest"`` it ends when all messages that are there now are in; without, on Ctrl-C. The
+        options are those of `start`. Raises what ended it, `TopicError` if the topic doesn't exist.
+
+            posts.run(until="latest", workers=2).windows()
+            posts.run(on_window=lambda table: print(query(table)))
+        """
+        from ..consumer import runner
+
+        return runner.run(
+            self,
+            delivery=delivery,
+            until=until,
+            on_window=on_window,
+            workers=workers,
+            group_id=group_id,
+            start=start,
+            table_partitions=table_partitions,
+            dead_letters=dead_letters,
+            checkpoint_seconds=checkpoint_seconds,
+            idle_seconds=idle_seconds,
+            keep_windows=keep_windows,
+        )
+
+    def start(
+        self,
+        *,
+        delivery: DeliveryName = "exactly_once",
+        until: Literal["latest"] | None = None,
+        on_window: OnWindow | None = None,
+        workers: int = 1,
+        group_id: str | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        table_partitions: int = 1,
+        dead_letters: str | None = "",
+        checkpoint_seconds: float = 1.0,
+        idle_seconds: float = 5.0,
+        keep_windows: int = 1_000,
+    ) -> Run:
+        """Start as a Kafka consumer, and come back at once with the running stream in hand.
+
+            run = posts.start(group_id="trends", on_window=lambda table: print(query(table)))
+            query(run.table())     # the answers so far, those of windows that still fill included
+            run.summary()          # what became of the messages, and how many wait
+            run.stop()             # in order; run.wait() gives the last summary
+
+        `on_window` gets the table of sketches of each window as it closes. `group_id` names the consumer
+        group: runs of the same group share the work, and a later one goes on where the last ended; without
+        one the run is on its own, reads from the start and leaves nothing behind. `workers` beyond one are
+        processes of their own. `dead_letters` names the topic for messages that can't be counted
+        (``"<topic>.dead-letters"`` unless named; None drops them). See
+        `operators.consumer.runner.start` for the rest.
+        """
+        from ..consumer import runner
+
+        return runner.start(
+            self,
+            delivery=delivery,
+            until=until,
+            on_window=on_window,
+            workers=workers,
+            group_id=group_id,
+            start=start,
+            table_partitions=table_partitions,
+            dead_letters=dead_letters,
+            checkpoint_seconds=checkpoint_seconds,
+            idle_seconds=idle_seconds,
+            keep_windows=keep_windows,
+        )
+
+    def on_spark(self, spark: Any, **options: Any) -> Any:
+        """Run on a Spark session; see `spark_udafs.run.on_spark`."""
+        from ...spark_udafs.run import on_spark
+
+        return on_spark(self, spark, **options)
+
+    def _with(self, step: Step) -> Stream:
+        for expression in step.expressions:
+            if not isinstance(expression, pl.Expr):
+                hint = 'pl.col("lang") == "en"' if step.verb == "filter" else 'pl.col("price") * 2'
+                raise TypeError(f"{step.verb}: {expression!r} is no expression; write one such as {hint}")
+        if self.keys or self.aggregates:
+            raise ValueError(f"{step.verb}: transform the rows before group_by and agg")
+        after = replace(self, steps=(*self.steps, step))
+        try:
+            columns = after.columns
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(f"{step.verb}: {first_line(error)}") from None
+        if TIME in columns:
+            raise ValueError(f"{step.verb}: {TIME!r} is a name the stream itself uses; choose another")
+        return after
+
+
+def _time(time: str | pl.Expr | None, schema: pl.Schema) -> pl.Expr | None:
+    return None if time is None else event_time(time, schema)
+
+
+def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl.Expr, ...]:
+    plain = tuple(pl.col(column) if isinstance(column, str) else column for column in columns)
+    return plain + tuple(
+        (value if isinstance(value, pl.Expr) else pl.lit(value)).alias(name) for name, value in named.items()
+    )
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(columns) or "no columns"

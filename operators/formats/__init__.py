@@ -1,0 +1,1 @@
+"""Messages' bytes as typed columns."""

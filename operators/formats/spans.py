@@ -1,0 +1,15 @@
+"""Copying byte strings between buffers, many at a time."""
+
+from __future__ import annotations
+
+from ...sketches.core.jit import kernel
+from .memory import copy
+
+
+@kernel
+def copy_spans(data, starts, ends, into, to):  # type: ignore[no-untyped-def]
+    """Copy ``data[starts[i] : ends[i]]`` to where it shall begin, ``into[to[i]]``, for each i."""
+    base = into.ctypes.data
+    origin = data.ctypes.data
+    for i in range(len(starts)):
+        copy(base + to[i], origin + starts[i], ends[i] - starts[i])

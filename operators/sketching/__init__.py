@@ -1,0 +1,1 @@
+"""Rows in, a table of sketches out, the same on every engine."""

@@ -1,0 +1,105 @@
+"""Up to where windows may close: the watermark over all partitions, those that idle included.
+
+Each partition holds windows open up to its own watermark, that of its rows. One that is silent can't hold
+them for ever, and yet its silence must not condemn the rows with which it wakes:
+
+- A silent partition is taken to be as far as its own watermark plus its silence, or as the furthest of all.
+  But the furthest may have a clock that is ahead: so no further than the clock on the wall less the stream's
+  delay, or, in streams that are ahead of that, the slowest of those that have had rows.
+- When all are silent, windows close that have rows, and no time passes beyond them: what was written
+  meanwhile and comes later (a producer that was cut off) finds its windows open, but for the one given out.
+- When the stream wakes, the partitions do so one after the other: those that are still silent are waited for
+  as long as made them idle.
+
+Whatever this gives decides when windows are given out, and with it that rows which come for those are late.
+It is never taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ..definition.windows import EARLIEST, Window
+from .lateness import PartitionTime
+from .silence import Rest
+
+K = TypeVar("K")
+
+
+@dataclass(slots=True)
+class Mark:
+    """How far one partition is in event time (int64 microseconds).
+
+    `time` is that of its rows; `rest` tells that it is silent, and until it is so for `wait_us` it is waited
+    for.
+    """
+
+    time: PartitionTime = field(default_factory=PartitionTime)
+    rest: Rest | None = None
+    wait_us: int = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether it holds nothing open any more."""
+        return self.rest is not None and self.rest.us >= self.wait_us
+
+    @property
+    def silent_us(self) -> int:
+        """For how long nothing has come, if it idles."""
+        return self.rest.us if self.rest is not None and self.idle else 0
+
+
+def tell(marks: Mapping[K, Mark], partition: K, rest: Rest | None) -> None:
+    """Note that a partition is silent, or not; where it wakes the whole stream, the others are waited for."""
+    mark = marks[partition]
+    if rest is None and mark.rest is not None:
+        others = [other for at, other in marks.items() if at != partition]
+        if all(other.rest is not None for other in others):
+            for other in others:
+                assert other.rest is not None
+                other.wait_us = other.rest.us + max(1, other.rest.patience_us)
+    if rest is None:
+        mark.wait_us = 0
+    elif mark.rest is not None and rest.us < mark.rest.us and not mark.idle:
+        # Its silence is measured anew, by another worker: so is the wait.
+        mark.wait_us = rest.us + rest.patience_us
+    mark.rest = rest
+
+
+def closing(marks: Collection[Mark], window: Window, delay_us: int) -> int:
+    """Windows that end at or before this time may close (int64 microseconds).
+
+    >>> from .windows import Tumbling
+    >>> minute, second = Tumbling.every("1m"), 1_000_000
+    >>> awake = Mark(PartitionTime(90 * second))
+    >>> closing([awake, Mark(PartitionTime(50 * second))], minute, 0) // second
+    50
+    >>> closing([awake, Mark(rest=Rest(5 * second, 5 * second, 100 * second))], minute, 0) // second
+    90
+    """
+    going = [mark for mark in marks if mark.rest is None or not mark.rest.ended or not mark.idle]
+    if not going:
+        return min((mark.time.watermark(delay_us) for mark in marks), default=EARLIEST)
+    known = [mark for mark in going if mark.time.seen_us > EARLIEST]
+    furthest = max((mark.time.latest_us - delay_us + mark.silent_us for mark in known), default=EARLIEST)
+    slowest = min((mark.time.watermark(delay_us) + mark.silent_us for mark in known), default=EARLIEST)
+
+    def reached_by(mark: Mark) -> int:
+        own = mark.time.watermark(delay_us)
+        if mark.rest is None or not mark.idle:
+            return own
+        taken = min(furthest, max(slowest, mark.rest.now_us - delay_us))
+        return max(taken, own + mark.silent_us if own > EARLIEST else own)
+
+    reached = min(map(reached_by, going))
+    if any(not mark.idle for mark in going):
+        return reached
+    # Nothing has come since, so time goes no further than what has: the last windows that have rows.
+    beginnings = {
+        window.pane_start(time) for mark in known for time in (mark.time.seen_us, mark.time.latest_us)
+    }
+    ends = [end for end in map(window.last_end, beginnings) if end <= reached]
+    of_rows = max((mark.time.watermark(delay_us) for mark in known), default=EARLIEST)
+    return max(min(reached, of_rows), *ends, EARLIEST)

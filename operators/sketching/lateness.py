@@ -1,0 +1,159 @@
+"""Event time of one partition: how far it is, and which rows come too late or from a broken clock.
+
+A row is late when its last window ends at or before the watermark that its partition had reached before it:
+the latest event time of the rows before, less the delay. So it depends on the rows' order alone, not on how
+they are cut into batches, not on the clock on the wall, and not on other partitions.
+
+One row with a wrong clock must not condemn those that follow. So a row that is more than `max_ahead` past all
+before it counts in its own window but moves nothing by itself: its partition's time jumps only once
+`CONFIRMED` rows in a row lie there. A recording that pauses for a night goes on as many rows later; a single
+wrong row is forgotten with the next right one. The very first rows of a partition may be the wrong ones:
+among those, two in a row that agree to `max_ahead` move its time from where it was, back as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..definition.windows import EARLIEST, Window
+
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""Event times from the first, below the second, are dates that every engine knows."""
+
+CONFIRMED = 20
+"""So many rows one after the other must lie past a jump for it to be believed."""
+
+
+@dataclass(slots=True)
+class PartitionTime:
+    """How far a partition is in event time (int64 microseconds).
+
+    `seen_us` is the latest event time that is believed. The last `ahead` rows were too far from it to be
+    believed, and lay from `low_us` to `high_us`. `rows` counts the first `CONFIRMED`. Windows that end at or
+    before `closed_us` have been given out, whatever the partition has seen.
+    """
+
+    seen_us: int = EARLIEST
+    closed_us: int = EARLIEST
+    rows: int = 0
+    ahead: int = 0
+    low_us: int = EARLIEST
+    high_us: int = EARLIEST
+
+    def watermark(self, delay_us: int) -> int:
+        """No row with a window that ends at or before this time will be counted any more."""
+        return max(EARLIEST, self.seen_us - delay_us)
+
+    @property
+    def latest_us(self) -> int:
+        """The latest event time, were the rows that wait to be confirmed believed."""
+        return max(self.seen_us, self.high_us) if self.ahead else self.seen_us
+
+    def late(
+        self, times_us: np.ndarray, window: Window, delay_us: int, max_ahead_us: int = -1
+    ) -> np.ndarray | None:
+        """Which of the next rows are late, as a mask; None if none is. Takes the rows as seen.
+
+        A negative `max_ahead_us` believes every jump at once.
+        """
+        if not len(times_us):
+            return None
+        latest = int(times_us.max())
+        trusting = max_ahead_us < 0
+        if trusting or (self.rows == CONFIRMED and latest <= self.seen_us + max_ahead_us):
+            self.ahead = 0
+            earliest_end = window.last_end(window.pane_start(int(times_us.min())))
+            seen, self.seen_us = self.seen_us, max(latest, self.seen_us)
+            if earliest_end > max(self.seen_us - delay_us, self.closed_us):
+                return None
+            before = _latest_before(times_us, seen)
+        else:
+            before = self._believe(times_us, max_ahead_us)
+        reached = np.maximum(before - np.int64(delay_us), np.int64(self.closed_us))
+        late = window.last_ends(times_us) <= reached
+        return late if late.any() else None
+
+    def to_list(self) -> list[int]:
+        """As plain numbers, for those who keep it beside an offset."""
+        return list(astuple(self))
+
+    def _believe(self, times_us: np.ndarray, max_ahead_us: int) -> np.ndarray:
+        """The time that was believed before each row, which may lie far ahead. Takes the rows as seen."""
+        young = min(CONFIRMED - self.rows, len(times_us))
+        before = np.empty(len(times_us), np.int64)
+        self._one_by_one(times_us[:young], max_ahead_us, before)
+        rest, of_rest = times_us[young:], before[young:]
+        if not len(rest):
+            return before
+        of_rest[:] = _latest_before(rest, self.seen_us)
+        if (rest > of_rest + np.int64(max_ahead_us)).any():
+            self._one_by_one(rest, max_ahead_us, of_rest)
+        else:
+            self.ahead = 0
+            self.seen_us = int(max(of_rest[-1], rest[-1]))
+        return before
+
+    def _one_by_one(self, times_us: np.ndarray, max_ahead_us: int, before: np.ndarray) -> None:
+        for row, time in enumerate(times_us.tolist()):
+            before[row] = self.seen_us
+            self._take(time, max_ahead_us)
+
+    def _take(self, time_us: int, max_ahead_us: int) -> None:
+        young = self.rows < CONFIRMED
+        self.rows += young
+        too_far = time_us > self.seen_us + max_ahead_us or (young and time_us < self.seen_us - max_ahead_us)
+        if self.seen_us == EARLIEST or not too_far:
+            self.seen_us = max(self.seen_us, time_us)
+            self.ahead = 0
+        elif young and self.ahead and abs(time_us - self.high_us) <= max_ahead_us:
+            self.seen_us = max(time_us, self.high_us)
+            self.ahead = 0
+        else:
+            fresh = young or not self.ahead or self.high_us < self.seen_us
+            self.ahead = 1 if fresh else self.ahead + 1
+            self.low_us = time_us if fresh else min(self.low_us, time_us)
+            self.high_us = time_us if fresh else max(self.high_us, time_us)
+            if self.ahead == CONFIRMED:
+                agree = self.high_us <= self.low_us + max_ahead_us
+                self.seen_us = self.high_us if agree else self.low_us
+                self.ahead = 0
+
+
+def _latest_before(times_us: np.ndarray, seen_us: int) -> np.ndarray:
+    """For each row the latest time of those before it."""
+    before = np.empty(len(times_us), np.int64)
+    before[0] = seen_us
+    np.maximum.accumulate(times_us[:-1], out=before[1:])
+    return np.maximum(before, seen_us, out=before)
+
+
+def broken_clocks(
+    times_us: np.ndarray, timestamps_ms: np.ndarray | None, max_ahead_us: int, now_us: int
+) -> np.ndarray | None:
+    """Which rows' event times can't be true, as a mask; None if all can.
+
+    Those outside the years 1 to 9999, and those more than `max_ahead_us` past the clock on the wall
+    (`now_us`), or past their message's own timestamp where there is one. The timestamp alone doesn't do: most
+    are the producer's, from the very clock that is wrong. A negative `max_ahead_us` takes any.
+    """
+    if not len(times_us):
+        return None
+    latest, earliest = int(times_us.max()), int(times_us.min())
+    first_us = now_us
+    if timestamps_ms is not None and (first := int(timestamps_ms.min())) > 0:
+        first_us = min(first * 1000, now_us)
+    elif timestamps_ms is not None:
+        first_us = YEAR_1
+    ahead = max_ahead_us >= 0 and latest > first_us + max_ahead_us
+    if earliest >= YEAR_1 and latest < YEAR_10000 and not ahead:
+        return None
+    broken = (times_us < YEAR_1) | (times_us >= YEAR_10000)
+    if ahead:
+        limit: Any = np.int64(now_us)
+        if timestamps_ms is not None:
+            limit = np.where(timestamps_ms > 0, np.minimum(timestamps_ms * 1000, limit), limit)
+        broken |= times_us > limit + np.int64(max_ahead_us)
+    return broken if broken.any() else None

@@ -1,0 +1,178 @@
+"""A stream's steps over one batch of rows, and the event times of the rows that are left.
+
+Rows on which an expression fails are found and set aside one by one, so that the rest of the batch goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+
+from ..definition.event_time import TIME, first_line, in_utc, why_none
+from ..definition.stream import Stream
+
+Refuse = Callable[[np.ndarray, str], None]
+"""Told of rows that can't be counted: their numbers in the caller's frame, and why."""
+
+T = TypeVar("T")
+
+_FAILURES = (Exception, pl.exceptions.PanicException)
+_FEW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a caller's frame, and their places in it (`numbers`)."""
+
+    frame: pl.DataFrame
+    numbers: np.ndarray
+
+    def keep(self, kept: np.ndarray) -> Rows:
+        """The rows of a mask."""
+        return Rows(self.frame.filter(pl.Series(kept)), self.numbers[kept])
+
+    def slice(self, start: int, stop: int) -> Rows:
+        """Some rows side by side."""
+        return Rows(self.frame[start:stop], self.numbers[start:stop])
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """Rows after all steps: the columns that are needed, and which rows of the caller's frame they come from.
+
+    `numbers` are those, in order; a row that an explode made several of is there as often. `filtered` rows of
+    the caller's left none.
+    """
+
+    frame: pl.DataFrame
+    numbers: np.ndarray
+    filtered: int
+
+    def keep(self, kept: np.ndarray) -> Stepped:
+        """The rows of a mask."""
+        # A frame without columns, where rows are only counted, has no rows either.
+        frame = self.frame.filter(pl.Series(kept)) if self.frame.width else self.frame
+        return Stepped(frame, self.numbers[kept], self.filtered)
+
+
+class RowSteps:
+    """What happens to rows between decoding and sketching."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        asked = stream.aggregates.values()
+        wanted = [*stream.keys, *(column for a in asked for column in a.columns)]
+        self._wanted = list(dict.fromkeys(wanted))
+        self._expected = list(stream.source.schema)
+        self._of_time = [] if stream.time is None else stream.time.meta.root_names()
+
+    def apply(self, frame: pl.DataFrame, refuse: Refuse) -> Stepped:
+        """The rows of a decoded frame after all steps, in order; those on which a step fails are refused.
+
+        Raises `ValueError` for a frame without the columns of the stream's source.
+        """
+        missing = [name for name in self._expected if name not in frame.columns]
+        if missing:
+            raise ValueError(f"the rows have no column {', '.join(missing)}, only {', '.join(frame.columns)}")
+        numbers = np.arange(frame.height)
+        if not self._stream.steps:
+            return Stepped(frame.select(self._wanted), numbers, 0)
+        rows, found = _attempt(Rows(frame, numbers), self._transformed, refuse)
+        if not self._stream.drops_rows:
+            return Stepped(found, rows.numbers, 0)
+        left = found[TIME].to_numpy()
+        return Stepped(found.select(self._wanted), left, len(rows.numbers) - len(once(left)))
+
+    def event_times(
+        self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, left: Stepped, refuse: Refuse
+    ) -> tuple[Stepped, np.ndarray]:
+        """Of the rows that are left after all steps, those that have an event time, and that of each.
+
+        Times are int64 microseconds in UTC. The others are refused: a row that was filtered out needs no
+        event time, so this comes after the steps, though the time is found in the row as it was decoded.
+        """
+        if self._stream.time is None:
+            if timestamps_ms is None:
+                raise ValueError("this stream's event time is the messages' timestamp, but none were given")
+            return left, timestamps_ms[left.numbers] * np.int64(1000)
+        kept = once(left.numbers)
+        columns = frame.select(self._of_time) if self._of_time else frame
+        rows = Rows(columns if len(kept) == frame.height else columns[kept], kept)
+        rows, (given, times) = _attempt(rows, self._times, refuse)
+        if times.null_count():
+            known = times.is_not_null().to_numpy()
+            for number, value in zip(rows.numbers[~known], given.filter(pl.Series(~known))):
+                refuse(np.array([number]), why_none(value, self._of_time))
+            rows, times = rows.keep(known), times.filter(pl.Series(known))
+        found = np.ascontiguousarray(times.to_physical().to_numpy(), np.int64)
+        if len(rows.numbers) < len(kept):
+            left = left.keep(np.isin(left.numbers, rows.numbers))
+        if len(rows.numbers) < len(left.numbers):
+            found = found[np.searchsorted(rows.numbers, left.numbers)]
+        return left, found
+
+    def _times(self, rows: Rows) -> tuple[pl.Series, pl.Series]:
+        """What the stream's expression gave, and the same as points in time."""
+        given = rows.frame.select(self._stream.time).to_series()
+        return given, in_utc(given)
+
+    def _transformed(self, rows: Rows) -> pl.DataFrame:
+        frame, carried = rows.frame.lazy(), tuple[str, ...]()
+        if self._stream.drops_rows:
+            # The one name that a stream keeps for itself.
+            carried = (TIME,)
+            frame = frame.with_columns(pl.Series(TIME, rows.numbers))
+        return self._stream.transform(frame, carried).select(*self._wanted, *carried).collect()
+
+
+def once(numbers: np.ndarray) -> np.ndarray:
+    """Numbers in order, each once."""
+    if not len(numbers):
+        return numbers
+    first = np.empty(len(numbers), bool)
+    first[0] = True
+    np.not_equal(numbers[1:], numbers[:-1], out=first[1:])
+    return numbers if first.all() else numbers[first]
+
+
+def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows, T]:
+    """`run` over the rows on which it doesn't fail; the others are refused with its error.
+
+    Expressions hold functions of the user's, too, so what fails may raise anything.
+    """
+    try:
+        return rows, run(rows)
+    except _FAILURES as error:
+        failed = np.zeros(len(rows.numbers), bool)
+        for number, reason in _failures(rows, run, 0, error):
+            failed[number] = True
+            refuse(rows.numbers[number : number + 1], reason)
+        rows = rows.keep(~failed)
+        return rows, run(rows)
+
+
+def _failures(
+    rows: Rows, run: Callable[[Rows], object], start: int, error: BaseException
+) -> Iterator[tuple[int, str]]:
+    """The places and errors of the rows on which `run` fails, by halving: expressions look at single rows.
+
+    A few rows are tried one by one, so that even if all fail, there are hardly more tries than rows.
+    """
+    if isinstance(error, MemoryError):
+        raise error
+    n = len(rows.numbers)
+    if n == 1:
+        known = isinstance(error, pl.exceptions.PolarsError)
+        yield start, first_line(error) if known else f"{type(error).__name__}: {first_line(error)}"
+        return
+    step = 1 if n <= _FEW else (n + 1) // 2
+    for low in range(0, n, step):
+        part = rows.slice(low, min(low + step, n))
+        try:
+            run(part)
+        except _FAILURES as inner:
+            yield from _failures(part, run, start + low, inner)

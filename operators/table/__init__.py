@@ -1,0 +1,1 @@
+"""The table of sketches: its schema, merging, questions and sets."""

@@ -1,0 +1,149 @@
+"""Tables of sketches in, one out: by coarser windows, by fewer keys, from any engine, in any order."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ...sketches.core.protocol import Groups, SketchError
+from ..definition.durations import Duration, microseconds
+from ..sketching.grouping import GroupIndex
+from .schema import aggregates_of, assemble, in_current_form, keys_of, table_schema
+from .windows import TableWindows, edges, windows_in, within
+
+
+class Accumulator:
+    """Tables folded into one another as they come, held open as live sketches.
+
+    Windows keep their length; the tables must be of the given schema, their fields nullable or not.
+
+    >>> from .table import table_schema
+    >>> from .aggregates import count
+    >>> posts = table_schema({}, {"posts": count()}, None)
+    >>> Accumulator(posts).table().num_rows
+    0
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._keys = keys_of(schema)
+        self._aggregates = aggregates_of(schema)
+        self._index = GroupIndex()
+        self._groups: dict[str, Groups] | None = None
+
+    def __len__(self) -> int:
+        """Groups held."""
+        return len(self._index)
+
+    def fold(self, table: pa.Table) -> None:
+        """Merge a table's rows in. Raises `SketchError` for bytes that are no sketches."""
+        starts, ends = edges(table)
+        self.fold_as(table, starts, ends - starts)
+
+    def fold_as(self, table: pa.Table, starts: np.ndarray, lengths: np.ndarray) -> None:
+        """Merge a table's rows into windows of these starts and lengths (int64 microseconds)."""
+        if not len(starts):
+            return
+        # Windows of different lengths may start together: the length is one more key.
+        keys = [*(_whole(table, key) for key in self._keys), pa.array(lengths)]
+        numbers = self._index.number(starts, keys)
+        if self._groups is None:
+            seed = zlib.crc32(starts.tobytes())
+            self._groups = {name: asked.groups(seed=seed) for name, asked in self._aggregates.items()}
+        for name, groups in self._groups.items():
+            groups.resize(len(self._index))
+            groups.merge(numbers, _whole(table, name))
+
+    def table(self) -> pa.Table:
+        """All groups so far, ordered by window and keys."""
+        if self._groups is None:
+            return self.schema.empty_table()
+        types = [self.schema.field(key).type for key in self._keys]
+        *keys, length = self._index.keys([*types, pa.int64()])
+        return assemble(self.schema, self._index.starts(), length.to_numpy(), keys, self._groups)
+
+
+def merge(
+    tables: pa.Table | Iterable[pa.Table], by: Sequence[str] | None = None, every: Duration | None = None
+) -> pa.Table:
+    """One table with the rows of the same window and keys merged.
+
+    `by` names the keys to keep (all of them if None, none if empty); `every` makes windows of that length,
+    of which the tables' own must be parts. Windows that overlap hold rows twice: of those, `every` takes the
+    ones that lie end to end, so a new window is as complete as they are. Raises `SketchError` for tables of
+    different definitions, for windows that don't fit, and for those that overlap in a table that doesn't say
+    how. Merging adds nothing to a sketch's error.
+    """
+    found = [tables] if isinstance(tables, pa.Table) else list(tables)
+    if not found:
+        raise ValueError("merge: no tables were given, so their columns aren't known")
+    found = _alike(found)
+    own = keys_of(found[0].schema)
+    unknown = [key for key in by or () if key not in own]
+    if unknown:
+        raise ValueError(f"merge: {', '.join(unknown)} is no key of this table; its keys are {own}")
+    keys = own if by is None else list(by)
+    if every is None:
+        table = pa.concat_tables(found)
+        kinds = {windows_in(part) for part in found if part.num_rows} or {windows_in(found[0])}
+        windows = kinds.pop() if len(kinds) == 1 else None
+        starts, ends = edges(table)
+        lengths = ends - starts
+    else:
+        size = microseconds(every)
+        if size < 1:
+            raise ValueError(f"merge: a window must be longer than {every!r}")
+        table, windows = _fitting(found, own, size), TableWindows.of(size)
+        starts, _ = edges(table)
+        starts, lengths = starts - starts % np.int64(size), np.full(len(starts), size, np.int64)
+    types = {key: table.schema.field(key).type for key in keys}
+    merged = Accumulator(table_schema(types, aggregates_of(table.schema), windows))
+    merged.fold_as(table, starts, lengths)
+    return merged.table()
+
+
+def _fitting(tables: list[pa.Table], keys: Sequence[str], size_us: int) -> pa.Table:
+    """The rows that make up windows of that size, each row of the stream in one of them."""
+    # Tables that don't say what windows they have may be parts of one: they are looked at together.
+    known = [table for table in tables if windows_in(table) is not None]
+    if len(known) < len(tables):
+        known.append(pa.concat_tables(table for table in tables if windows_in(table) is None))
+    masks = [within(table, keys, size_us) for table in known]
+    return pa.concat_tables(
+        table if mask is None else table.filter(pa.array(mask)) for table, mask in zip(known, masks)
+    )
+
+
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """The tables, of one schema. Raises `SketchError` where their definitions differ."""
+    tables = [in_current_form(table) for table in tables]
+    first = tables[0].schema
+    keys, aggregates = keys_of(first), aggregates_of(first)
+    columns = []
+    for table in tables:
+        if keys_of(table.schema) != keys or aggregates_of(table.schema) != aggregates:
+            raise SketchError(
+                f"tables of different definitions can't be merged: {_told(first)} and {_told(table.schema)}"
+            )
+        if table.schema != first:
+            table = table.cast(_loose(first)).replace_schema_metadata(table.schema.metadata)
+        columns.append(table)
+    return columns
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _loose(schema: pa.Schema) -> pa.Schema:
+    """The schema with every field nullable: Parquet and Spark don't keep that."""
+    return pa.schema([field.with_nullable(True) for field in schema], metadata=schema.metadata)
+
+
+def _told(schema: pa.Schema) -> str:
+    told = {name: asked.to_json() for name, asked in aggregates_of(schema).items()}
+    return f"keys {keys_of(schema)}, aggregates {told}"

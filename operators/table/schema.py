@@ -1,0 +1,194 @@
+"""The table of sketches: one row for each window and group, one column an aggregate.
+
+Columns: `window_start` and `window_end` (timestamp[us, UTC]), the keys, the aggregates. Each aggregate's
+field carries its definition as JSON in its metadata, and the schema the keys and the kind of windows, so that
+a reader needs nothing else to merge and query it. It lives in memory, as Parquet and as an Arrow IPC stream;
+where it was made doesn't show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...sketches.core.protocol import Groups, SketchError
+from ..definition.aggregates import METADATA, Aggregate
+from ..definition.stream import Stream
+from .spark_footer import FOOTER, to_footer, told_of
+from .windows import END, START, TableWindows
+
+TIME_TYPE = pa.timestamp("us", "UTC")
+
+
+def schema_of(stream: Stream) -> pa.Schema:
+    """The schema of a stream's table of sketches.
+
+    >>> import polars as pl
+    >>> from streamgauge.operators.definition.aggregates import count, distinct
+    >>> rows = Stream.from_batches({"user": pl.String, "at": pl.Datetime("us")}, time="at")
+    >>> schema_of(rows.tumbling("1m").agg(posts=count(), users=distinct("user"))).names
+    ['window_start', 'window_end', 'posts', 'users']
+    """
+    window = stream.complete().window
+    assert window is not None
+    types = stream.arrow_types()
+    keys = {key: key_type(types[key]) for key in stream.keys}
+    return table_schema(keys, stream.aggregates, TableWindows.of(window.size_us))
+
+
+def table_schema(
+    keys: Mapping[str, pa.DataType],
+    aggregates: Mapping[str, Aggregate],
+    windows: TableWindows | None,
+) -> pa.Schema:
+    """The schema of a table with these keys, typed aggregates and windows (None if they aren't known)."""
+    fields = [pa.field(START, TIME_TYPE, nullable=False), pa.field(END, TIME_TYPE, nullable=False)]
+    fields += [pa.field(key, kind) for key, kind in keys.items()]
+    fields += [
+        pa.field(name, asked.groups().to_arrow().type, metadata={METADATA: asked.to_json()})
+        for name, asked in aggregates.items()
+    ]
+    about: dict[str, Any] = {"keys": list(keys)}
+    if windows is not None:
+        about["windows"] = windows.definition()
+    return pa.schema(fields, metadata={METADATA: json.dumps(about)})
+
+
+def key_type(kind: pa.DataType) -> pa.DataType:
+    """The type a key is kept in: the plain one that every engine has."""
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_dictionary(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return kind
+
+
+def keys_of(schema: pa.Schema) -> list[str]:
+    """The key columns. Raises `SketchError` if the schema is no table of sketches."""
+    aggregates = aggregates_of(schema)
+    if schema.names[:2] != [START, END] or schema.types[:2] != [TIME_TYPE, TIME_TYPE]:
+        raise SketchError(
+            f"no table of sketches: expected {START} and {END} as {TIME_TYPE} first, got {schema.names[:2]}"
+        )
+    return [name for name in schema.names[2:] if name not in aggregates]
+
+
+def aggregates_of(schema: pa.Schema) -> dict[str, Aggregate]:
+    """The aggregates by column, from the fields' metadata. Raises `SketchError` if there are none."""
+    found = {
+        field.name: Aggregate.from_json(field.metadata[METADATA])
+        for field in schema
+        if field.metadata and METADATA in field.metadata
+    }
+    if not found:
+        raise SketchError(
+            f"no table of sketches: no column of {schema.names} holds an aggregate's definition"
+        )
+    return found
+
+
+def assemble(
+    schema: pa.Schema,
+    starts: Any,
+    length_us: int | pa.Array,
+    keys: Sequence[pa.Array],
+    groups: Mapping[str, Groups],
+) -> pa.Table:
+    """A table from window starts (int64 microseconds), key columns and groups, ordered by window and keys."""
+    start = pa.array(starts, pa.int64())
+    end = pa.array(starts + length_us, pa.int64())
+    columns = [start.view(TIME_TYPE), end.view(TIME_TYPE), *keys]
+    columns += [groups[name].to_arrow() for name in schema.names[2 + len(keys) :]]
+    table = pa.Table.from_arrays(
+        [column.cast(kind) if column.type != kind else column for column, kind in zip(columns, schema.types)],
+        schema=schema,
+    )
+    return table.sort_by([(name, "ascending") for name in schema.names[: 2 + len(keys)]])
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """A table without rows."""
+    return schema.empty_table()
+
+
+def write_parquet(table: pa.Table, path: str | Path) -> None:
+    """Write as Parquet, definitions included, for this package and for ``spark.read.parquet``."""
+    aggregates_of(table.schema)
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        writer.write_table(table)
+        if (told := to_footer(table.schema)) is not None:
+            writer.add_key_value_metadata({FOOTER: told})
+
+
+def read_parquet(path: str | Path) -> pa.Table:
+    """Read what `write_parquet` wrote, or the folder that Spark wrote of a DataFrame of sketches.
+
+    Raises `SketchError` if it holds no table of sketches.
+    """
+    table = pq.read_table(path, coerce_int96_timestamp_unit="us")
+    if not any(METADATA in (field.metadata or {}) for field in table.schema):
+        table = _as_spark_wrote(table)
+    keys_of(table.schema)
+    return table
+
+
+def in_current_form(table: pa.Table) -> pa.Table:
+    """The table with exact aggregates in the types that this version writes, whichever wrote these."""
+    for name, asked in aggregates_of(table.schema).items():
+        field = table.schema.field(name)
+        if not asked.family.exact or field.type == asked.groups().to_arrow().type:
+            continue
+        groups = asked.groups(table.num_rows)
+        groups.merge(np.arange(table.num_rows), table.column(name))
+        column = groups.to_arrow()
+        table = table.set_column(table.schema.get_field_index(name), field.with_type(column.type), column)
+    return table
+
+
+def _as_spark_wrote(table: pa.Table) -> pa.Table:
+    definitions, widened, windows = told_of(table.schema.metadata)
+    if not definitions:
+        return table
+    keys = {
+        field.name: widened.get(field.name, key_type(field.type))
+        for field in table.schema
+        if field.name not in (START, END, *definitions)
+    }
+    aggregates = {name: Aggregate.from_json(told) for name, told in definitions.items()}
+    schema = table_schema(keys, aggregates, windows)
+    return with_schema(table, schema)
+
+
+def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table as Spark holds it, of wider keys and nullable columns, as one of this schema."""
+    noted = [field.with_metadata(schema.field(field.name).metadata) for field in table.schema]
+    table = in_current_form(table.cast(pa.schema(noted)).select(schema.names))
+    return table.cast(pa.schema([pa.field(field.name, field.type) for field in schema])).cast(schema)
+
+
+def to_ipc(table: pa.Table, compression: str | None = "zstd") -> bytes:
+    """The table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    """The table of an Arrow IPC stream. Raises `SketchError` if it is none or holds no table of sketches."""
+    try:
+        table = pa.ipc.open_stream(data).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SketchError(f"no table of sketches: {error}") from None
+    keys_of(table.schema)
+    return table

@@ -1,0 +1,1 @@
+"""What every sample stands on: items, priorities, heaps, jumps and bytes."""

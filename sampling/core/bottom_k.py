@@ -1,0 +1,210 @@
+"""What all samples of k items by priority share: merging, bytes, answers, single and by the thousand.
+
+A family says only how its rows enter (`_update`); the k items of greatest priority stay, whatever the
+priorities are. One sample is the first of one group.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import date, datetime, time, timedelta
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+
+from ...sketches.core.answers import finite
+from ...sketches.core.arrays import is_scalar
+from ...sketches.core.columns import as_values
+from ...sketches.core.group_numbers import as_groups
+from ...sketches.core.parameters import whole
+from ...sketches.core.protocol import Groups, Sketch, SketchError
+from .images import MOST_K, Format, Parts, parameter_of
+from .items import Rows, as_rows
+
+
+def checked_k(k: Any, family: str) -> int:
+    """`k` as an int. Raises `SketchError` if no sample can have it."""
+    return whole(family, "k", k, 1, MOST_K)
+
+
+class Store(Protocol):
+    """Where samples are kept by group number: `Pool`, or one that keeps more about an item."""
+
+    k: int
+
+    @property
+    def heaps(self) -> np.ndarray:
+        """A `heaps.HEAP` record a group."""
+
+    def __len__(self) -> int: ...
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups, the new ones empty."""
+
+    def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
+        """Fold whole samples into their groups."""
+
+    def parts(self, groups: np.ndarray) -> Parts:
+        """The samples of those groups."""
+
+
+class BottomKGroups(Groups):
+    """Many samples of one family side by side; see the family's own class for its promise."""
+
+    _format: Format
+    _single: ClassVar[type[BottomK]]
+
+    _pool: Store
+
+    @property
+    def k(self) -> int:
+        """Items kept a group, at most."""
+        return self._pool.k
+
+    @property
+    def n(self) -> np.ndarray:
+        """Rows seen by each group (int64)."""
+        return self._pool.heaps["seen"].copy()
+
+    def __len__(self) -> int:
+        return len(self._pool)
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups; the new ones are empty. Never shrinks."""
+        self._pool.resize(n)
+
+    def update(self, groups: Any, values: Any, **inputs: Any) -> None:
+        """Add values to their groups. Raises `SketchError` for items of another type than those before."""
+        rows = as_rows(values)
+        numbers = as_groups([groups] if is_scalar(groups) else groups, rows.length, len(self))
+        self._update(rows.per_item(numbers, "group number"), rows, inputs)
+
+    @abstractmethod
+    def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
+        """Rows into their groups, or all into group 0 where `groups` is None."""
+
+    def merge(self, groups: Any, column: pa.Array) -> None:
+        """Fold samples in; where two differ in k the smaller k wins. Raises `SketchError` for other bytes."""
+        values = as_values(column)
+        numbers = np.atleast_1d(np.asarray(groups))
+        numbers = as_groups(values.per_value(numbers), len(values), len(self))
+        if len(values):
+            if values.kind != "binary":
+                raise SketchError(f"{self._format.name}: expected a binary column, got {values.kind}")
+            self._merge(numbers, self._format.read(values.offsets.astype(np.int64), values.data))
+
+    def _merge(self, groups: np.ndarray, parts: Parts) -> None:
+        rows = parts.samples["seen"].sum(dtype=np.float64) + self._pool.heaps["seen"].max(initial=0)
+        if rows >= 2.0**63:
+            raise SketchError(f"{self._format.name}: {rows:.3g} rows are more than can be counted")
+        self._pool.merge(groups, parts, self._format.name)
+
+    def to_arrow(self) -> pa.Array:
+        """Each group's sample in its bytes, as `binary`."""
+        return self._format.write(self._pool.parts(np.arange(len(self))))
+
+    def __getitem__(self, group: int) -> Any:
+        where = np.array([range(len(self))[group]])
+        return self._single.from_bytes(self._format.write(self._pool.parts(where))[0].as_py())
+
+
+class BottomK(Sketch):
+    """One sample: a family's single form over the first group of its many-groups form."""
+
+    _groups: BottomKGroups
+
+    @classmethod
+    @abstractmethod
+    def _empty(cls, k: int, parameter: float) -> Self:
+        """A new sample of the family. Raises `SketchError` for a parameter out of range."""
+
+    @property
+    def k(self) -> int:
+        """Items kept, at most; merging with a smaller sample lowers it."""
+        return int(self._groups._pool.heaps["k"][0])
+
+    @property
+    def n(self) -> int:
+        """Values seen, nulls aside."""
+        return int(self._groups._pool.heaps["seen"][0])
+
+    def __len__(self) -> int:
+        return int(self._groups._pool.heaps["size"][0])
+
+    def _saw_nothing(self) -> bool:
+        return not self.n
+
+    def _update(self, values: Any, **inputs: Any) -> Self:
+        self._groups._update(None, as_rows(values), inputs)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Fold `other` in; exact, and the same in any order. Where they differ in k the smaller k wins."""
+        if type(other) is not type(self):
+            raise SketchError(f"{self.family}: can't merge with a {type(other).__name__}")
+        mine, others = self._groups._format, other._groups._format
+        if mine != others:
+            raise SketchError(
+                f"{self.family}: parameters differ, {mine.parameter} here and {others.parameter} there"
+            )
+        self._groups._merge(np.zeros(1, np.int64), other._groups._pool.parts(np.zeros(1, np.int64)))
+        return self
+
+    def values(self) -> pa.Array:
+        """The sampled items, in random order: any first m of them are a sample of m themselves."""
+        return self._groups._pool.parts(np.zeros(1, np.int64)).items
+
+    def to_bytes(self) -> bytes:
+        """The sample in this package's own format (`images`); equal samples have equal bytes."""
+        image: bytes = self._groups.to_arrow()[0].as_py()
+        return image
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The sample those bytes hold; one made without a seed goes on with fresh random numbers."""
+        image = np.frombuffer(data, np.uint8)
+        sample = cls._empty(1, parameter_of(image))
+        parts = sample._groups._format.read(np.array([0, len(image)]), image)
+        sample = cls._empty(int(parts.samples["k"][0]), parameter_of(image))
+        sample._groups._merge(np.zeros(1, np.int64), parts)
+        heaps = sample._groups._pool.heaps
+        for name in ("state", "seeded"):
+            heaps[name] = parts.samples[name]
+        return sample
+
+    def error(self, confidence: float = 0.95) -> float | None:
+        """How far a share read off the sample is from that of all rows; None if it isn't a uniform one."""
+        return None
+
+    def answer(self) -> dict[str, Any]:
+        """``{"n": values seen, "values": the sample, "error": of a share, at 95 %}``, as JSON can hold it.
+
+        Samples that aren't uniform have no such error, and none is given.
+        """
+        found = {"n": self.n, "values": [plain(value) for value in self.values().to_pylist()]}
+        error = self.error()
+        return found if error is None else {**found, "error": error}
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_bytes() == other.to_bytes()  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{self.family}(k={self.k}): {len(self):,} of {self.n:,} rows"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: times as ISO text, bytes as hexadecimal, decimals as text, NaN as None."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return finite(value)
+    return value.total_seconds() if isinstance(value, timedelta) else str(value)

@@ -1,0 +1,179 @@
+"""The items a sample keeps: an Arrow column of any type, taken from batches by `take`, never one by one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ...sketches.core.columns import Values, as_array, as_values, flattened, is_list
+from ...sketches.core.hash import SEED, hash_values
+from ...sketches.core.jit import kernel
+from ...sketches.core.protocol import SketchError
+from ...sketches.core.times import cut
+from .priority import mix
+
+
+class Rows(NamedTuple):
+    """A column to sample from: `items` without nulls, the row of each (None: its own), and how many rows."""
+
+    items: pa.Array
+    rows: np.ndarray | None
+    length: int
+
+    def per_item(self, per_row: Any, name: str) -> np.ndarray:
+        """A row-wise array (group numbers, weights) item-wise. Raises `ValueError` for another length."""
+        array = np.asarray(per_row)
+        if array.shape != (self.length,):
+            raise ValueError(f"expected one {name} a row, {self.length} in all, got {array.shape}")
+        return array if self.rows is None else array[self.rows]
+
+
+def as_rows(values: Any) -> Rows:
+    """Any column, or one scalar, as Arrow items without nulls.
+
+    Lists are flattened, dictionaries decoded, timestamps cut to the microsecond; a record batch, an Arrow
+    table or a data frame gives structs.
+
+    >>> as_rows([["a", None], [], ["b"]]).rows.tolist()
+    [0, 2]
+    >>> as_rows({"user": 7, "text": "hello"}).items.type
+    StructType(struct<user: int64, text: string>)
+    """
+    if isinstance(values, Values):
+        return Rows(values.to_arrow(), values.rows, values.length)
+    array = as_array(values)
+    items, rows = flattened(array)
+    return Rows(cut(items), rows, len(array))
+
+
+def kept_type(given: pa.DataType) -> pa.DataType:
+    """The type items of a type are kept as: the widest of its sort, without dictionaries and views.
+
+    Raises `SketchError` for records with two fields of one name.
+
+    >>> kept_type(pa.int8()), kept_type(pa.float32()), kept_type(pa.large_string())
+    (DataType(int64), DataType(double), DataType(string))
+    """
+    types = pa.types
+    if types.is_dictionary(given):
+        return kept_type(given.value_type)
+    if types.is_integer(given) and given != pa.uint64():
+        return pa.int64()
+    if types.is_floating(given):
+        return pa.float64()
+    if types.is_large_string(given) or types.is_string_view(given):
+        return pa.string()
+    if types.is_large_binary(given) or types.is_binary_view(given) or types.is_fixed_size_binary(given):
+        return pa.binary()
+    if types.is_struct(given):
+        names = [field.name for field in given]
+        if len(set(names)) < len(names):
+            raise SketchError(f"records need fields of different names, got {', '.join(names)}")
+        return pa.struct([pa.field(f.name, kept_type(f.type)) for f in given])
+    if is_list(given):
+        return pa.list_(kept_type(given.value_type))
+    return given
+
+
+def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
+    """64 bits of each item, of any type, as uint64: MurmurHash3 of plain ones, 0 for null.
+
+    A struct's hash follows from its fields', a list's from its elements' in their order. Raises `TypeError`
+    for types that have no hash (maps, unions, intervals).
+    """
+    flat, rows = flattened(array)
+    if pa.types.is_struct(flat.type):
+        hashes = np.zeros(len(flat), np.uint64)
+        every = np.arange(len(flat))
+        for field in flat.flatten():
+            _fold(every, hash_items(field, seed), hashes)
+    elif pa.types.is_decimal(flat.type):
+        hashes = hash_items(flat.cast(pa.string()), seed)
+    elif pa.types.is_fixed_size_binary(flat.type):
+        hashes = hash_items(flat.cast(pa.binary()), seed)
+    else:
+        hashes = hash_values(as_values(flat), seed)[0]
+    if rows is None:
+        return hashes
+    out = np.zeros(len(array), np.uint64)
+    if is_list(array.type):
+        out[array.is_valid().to_numpy(zero_copy_only=False)] = seed
+        _fold(rows, hashes, out)
+    else:
+        out[rows] = hashes
+    return out
+
+
+@kernel
+def _fold(rows, hashes, out):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        out[rows[i]] = mix(out[rows[i]] ^ hashes[i]) + np.uint64(1)
+
+
+def kernel_columns(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A column as kernels read its bits: numbers as int64, or the offsets and data of strings."""
+    try:
+        values = as_values(array)
+    except TypeError:
+        try:
+            return hash_items(array).view(np.int64), _NO_OFFSETS, _NO_DATA
+        except TypeError:
+            return np.zeros(len(array), np.int64), _NO_OFFSETS, _NO_DATA
+    return values.numbers.view(np.int64), values.offsets, values.data
+
+
+_NO_OFFSETS = np.zeros(1, np.int64)
+_NO_DATA = np.empty(0, np.uint8)
+
+
+class Items:
+    """Items by number: append a column, take by numbers, forget those no longer referred to."""
+
+    def __init__(self, kind: pa.DataType | None = None) -> None:
+        self.type = kind
+        """The Arrow type of the items; None until the first came."""
+        self._chunks: list[pa.Array] = []
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def accept(self, given: pa.DataType, family: str) -> None:
+        """Settle the type on the first column's. Raises `SketchError` if a later one doesn't fit it."""
+        kind = kept_type(given)
+        if self.type is None:
+            self.type = kind
+        elif self.type == pa.null() or (self.type == pa.int64() and kind == pa.float64()):
+            self._chunks = [chunk.cast(kind) for chunk in self._chunks]
+            self.type = kind
+        elif kind not in (self.type, pa.null()) and not (self.type == pa.float64() and kind == pa.int64()):
+            raise SketchError(f"{family}: holds {self.type} items, so {kind} items can't be added; cast them")
+
+    def append(self, array: pa.Array) -> None:
+        """Add items at the end; their type must have been accepted."""
+        if not len(array):
+            return
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        chunk = array if array.type == self.type else array.cast(self.type)
+        self._length += len(chunk)
+        # Chunks double in length towards the front: few of them, each item copied a logarithm of times.
+        while self._chunks and len(self._chunks[-1]) <= 2 * len(chunk):
+            chunk = pa.concat_arrays([self._chunks.pop(), chunk])
+        self._chunks.append(chunk)
+
+    def take(self, numbers: np.ndarray) -> pa.Array:
+        """The items of those numbers."""
+        if not self._chunks:
+            return pa.array([], self.type or pa.null())
+        if len(self._chunks) > 1:
+            self._chunks = [pa.concat_arrays(self._chunks)]
+        return self._chunks[0].take(pa.array(numbers))
+
+    def keep(self, numbers: np.ndarray) -> None:
+        """Forget all but the items of those numbers, which get the numbers from 0 on in that order."""
+        kept = self.take(numbers)
+        self._chunks = [kept] if len(kept) else []
+        self._length = len(kept)

@@ -1,0 +1,95 @@
+"""Which rows enter a full sample: not one draw a row, but one draw for how far to jump.
+
+With −t the least priority kept, a row of weight w enters with probability 1 − exp(−w·t), so the weight
+passed by before the next one enters is exponential of mean 1/t: draw it once, then only subtract (algorithm
+A-ExpJ of Efraimidis and Spirakis 2006). With equal weights subtracting is arithmetic and the rows between
+are not even read. What is left of a jump is kept between batches, so that any cut into batches takes the same
+rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...sketches.core.jit import inlined, kernel
+from .heaps import UNDRAWN, is_full, push, replace
+from .priority import absorb, exponential, exponential_below, item_bits, step
+
+
+@inlined
+def fill(heap, priorities, items, weight, bits, item):  # type: ignore[no-untyped-def]
+    """An item into a group that isn't full, its priority drawn freely."""
+    state = absorb(heap.state, bits)
+    push(heap, priorities, items, -exponential(state) / weight, item)
+    heap.state = step(state)
+    heap.left = UNDRAWN
+
+
+@inlined
+def land(heap, priorities, items, weight, item):  # type: ignore[no-untyped-def]
+    """The item a jump ended at into a full group, its priority drawn above the least kept.
+
+    Its bits are not absorbed: reading them would make the next jump wait for memory.
+    """
+    most = -priorities[heap.start] * weight
+    replace(heap, priorities, items, -exponential_below(most, heap.state) / weight, item)
+    heap.state = step(heap.state)
+    heap.left = UNDRAWN
+
+
+@inlined
+def draw_jump(heap, priorities):  # type: ignore[no-untyped-def]
+    """Draw how far to jump, if that is not yet drawn."""
+    if heap.left < 0.0:
+        heap.left = exponential(heap.state) / -priorities[heap.start]
+        heap.state = step(heap.state)
+
+
+@kernel
+def update_one(  # type: ignore[no-untyped-def]
+    heaps, priorities, items, numbers, offsets, data, first_item, taken
+):
+    """Rows of weight 1 into group 0. Fills `taken` with those taken, numbered from `first_item` on."""
+    heap = heaps[0]
+    rows = np.int64(len(taken))
+    heap.seen += rows
+    count = np.int64(0)
+    row = np.int64(0)
+    while row < rows:
+        if is_full(heap):
+            draw_jump(heap, priorities)
+            if heap.left >= rows - row:
+                heap.left -= rows - row
+                break
+            row += np.int64(heap.left)
+            land(heap, priorities, items, 1.0, first_item + count)
+        else:
+            bits = item_bits(numbers, offsets, data, row)
+            fill(heap, priorities, items, 1.0, bits, first_item + count)
+        taken[count] = row
+        count += 1
+        row += 1
+    return count
+
+
+@kernel
+def update_many(  # type: ignore[no-untyped-def]
+    heaps, priorities, items, groups, numbers, offsets, data, first_item, taken
+):
+    """Rows of weight 1 into their groups."""
+    count = np.int64(0)
+    for row in range(len(groups)):
+        heap = heaps[groups[row]]
+        heap.seen += 1
+        if is_full(heap):
+            draw_jump(heap, priorities)
+            if heap.left >= 1.0:
+                heap.left -= 1.0
+                continue
+            land(heap, priorities, items, 1.0, first_item + count)
+        else:
+            bits = item_bits(numbers, offsets, data, row)
+            fill(heap, priorities, items, 1.0, bits, first_item + count)
+        taken[count] = row
+        count += 1
+    return count

@@ -1,0 +1,48 @@
+"""Jumps over weights that are given by their logarithms, so that none overflows.
+
+With T the least priority kept, ln w − ln E, a row enters with probability 1 − exp(−x), x = exp(ln w − T): the
+jump is over an exponential number of mean 1 of those x.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...sketches.core.jit import kernel
+from ..core.heaps import UNDRAWN, is_full, push, replace
+from ..core.priority import absorb, exponential, exponential_below, item_bits, step
+
+_LEAST = 5e-324
+
+
+@kernel
+def update(  # type: ignore[no-untyped-def]
+    heaps, priorities, items, groups, log_weights, numbers, offsets, data, first_item, taken
+):
+    """Rows into their groups, or all into group 0 where `groups` is empty."""
+    count = np.int64(0)
+    for row in range(len(log_weights)):
+        heap = heaps[groups[row] if len(groups) else 0]
+        heap.seen += 1
+        log_weight = log_weights[row]
+        if is_full(heap):
+            if heap.left < 0.0:
+                heap.left = exponential(heap.state)
+                heap.state = step(heap.state)
+            x = math.exp(log_weight - priorities[heap.start])
+            if x <= heap.left:
+                heap.left -= x
+                continue
+            least = max(exponential_below(x, heap.state), _LEAST)
+            replace(heap, priorities, items, log_weight - math.log(least), first_item + count)
+        else:
+            heap.state = absorb(heap.state, item_bits(numbers, offsets, data, row))
+            drawn = log_weight - math.log(exponential(heap.state))
+            push(heap, priorities, items, drawn, first_item + count)
+        heap.state = step(heap.state)
+        heap.left = UNDRAWN
+        taken[count] = row
+        count += 1
+    return count

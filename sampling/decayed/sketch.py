@@ -1,0 +1,86 @@
+"""A sample in which a row's chance halves with every half-life: the recent, with some of the old."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ...sketches.core.parameters import seconds
+from ..core.images import Format
+from ..core.items import Rows
+from ..core.jumping import Columns, Jumping, JumpingGroups
+from . import jumps as decayed_jumps
+from .decay import HalfLife, as_times
+
+_NO_GROUPS = np.empty(0, np.int64)
+
+
+class DecayedReservoirGroups(JumpingGroups):
+    """A decayed sample of k rows for each of many groups; `DecayedReservoir` states the promise.
+
+    >>> groups = DecayedReservoirGroups(2, k=5, half_life=60.0)
+    >>> groups.update([0, 1, 1], ["a", "b", "c"], time=[0, 0, 10**9])
+    >>> len(groups[1])
+    2
+    """
+
+    _single: ClassVar[type[Jumping]]
+
+    def __init__(
+        self, n: int = 0, k: int = 100, half_life: timedelta | float = 3600.0, seed: int | None = None
+    ) -> None:
+        self._decay = HalfLife(seconds("DecayedReservoir", "half_life", half_life))
+        self._format = Format("DecayedReservoir", 3, self._decay.seconds, bound=1e300)
+        super().__init__(n, k, seed)
+
+    def _prepare(self, rows: Rows, time: Any = None, **inputs: Any) -> np.ndarray:
+        if inputs:
+            raise TypeError(f"DecayedReservoir.update() takes no {', '.join(inputs)}")
+        return self._decay.log_weights(as_times(time, rows, "DecayedReservoir"))
+
+    def _enter(self, groups: np.ndarray | None, columns: Columns, prepared: Any, taken: np.ndarray) -> int:
+        pool = self._pool
+        numbers = _NO_GROUPS if groups is None else groups
+        return int(
+            decayed_jumps.update(pool.heaps, *pool.slots, numbers, prepared, *columns, len(pool.items), taken)
+        )
+
+
+class DecayedReservoir(Jumping):
+    """k rows, each with a chance in proportion to 2^(−age / half_life): the older, the rarer, never cut off.
+
+    For looking at what a stream is like now without forgetting what it was. At any time of asking, `values`
+    is distributed as k draws without replacement, each among the rows left in proportion to their decayed
+    weights; about half of the sample is of the last half-life if rows come at an even rate.
+
+    A row's weight is 2^(time / half_life), fixed when it comes (forward decay, see `decay`), so samples need
+    no clock, rows may come late, and merging is exact, associative and commutative. `half_life` is a
+    timedelta or seconds, times are timestamps or int64 microseconds since 1970; priorities are doubles, which
+    tell times 10^−6 of a half-life apart if it is a second or more. Memory is k items and 16 bytes each.
+    Raises `SketchError` for parameters out of range, samples of another half-life, and bytes that are no
+    decayed reservoir; `seed` is as in `Reservoir`.
+
+    >>> sample = DecayedReservoir(3, half_life=60.0, seed=2)
+    >>> sample.update(range(1000), time=[second * 1_000_000 for second in range(1000)]).n
+    1000
+    >>> min(sample.values().to_pylist()) > 500
+    True
+    """
+
+    family = "DecayedReservoir"
+
+    def __init__(self, k: int = 100, half_life: timedelta | float = 3600.0, seed: int | None = None) -> None:
+        self._groups = DecayedReservoirGroups(1, k, half_life, seed)
+
+    @classmethod
+    def _empty(cls, k: int, parameter: float) -> Self:
+        return cls(k, parameter)
+
+    def update(self, values: Any, time: Any = None) -> Self:
+        """Add values with their event times, one a row, or one for all."""
+        return self._update(values, time=time)
+
+
+DecayedReservoirGroups._single = DecayedReservoir

@@ -1,0 +1,45 @@
+"""Samples of recent rows of many groups at once, by group number."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ...sketches.core.parameters import seconds
+from ..core.bottom_k import BottomK, BottomKGroups, checked_k
+from ..core.images import Format
+from ..core.items import Rows
+from ..decayed.decay import as_times
+from .skylines import Skylines
+
+
+class SlidingWindowSampleGroups(BottomKGroups):
+    """A sample of the last time span for each of many groups; `SlidingWindowSample` states the promise.
+
+    >>> groups = SlidingWindowSampleGroups(2, k=2, window=60.0, seed=1)
+    >>> groups.update([0, 1, 1], ["a", "b", "c"], time=[0, 0, 90_000_000])
+    >>> groups[1].values().to_pylist()
+    ['c']
+    """
+
+    _single: ClassVar[type[BottomK]]
+    _pool: Skylines
+
+    def __init__(
+        self, n: int = 0, k: int = 100, window: timedelta | float = 3600.0, seed: int | None = None
+    ) -> None:
+        span = seconds("SlidingWindowSample", "window", window)
+        self._format = Format("SlidingWindowSample", 4, span, timed=True, beyond_k=True)
+        self._pool = Skylines(n, checked_k(k, self._format.name), seed, round(span * 1e6))
+
+    def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
+        if set(inputs) != {"time"}:
+            raise TypeError(f"{self._format.name}: expected update(…, time=…), one event time a row")
+        times = as_times(inputs["time"], rows, self._format.name)
+        if len(rows.items):
+            self._pool.items.accept(rows.items.type, self._format.name)
+            kept = self._pool.add(np.zeros(len(times), np.int64) if groups is None else groups, times)
+            self._pool.keep(rows.items.take(pa.array(kept)))

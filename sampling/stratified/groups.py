@@ -1,0 +1,52 @@
+"""Stratified samples of many groups at once, by group number."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from ...sketches.core.columns import as_array
+from ...sketches.core.parameters import whole
+from ...sketches.core.times import cut
+from ..core.bottom_k import BottomK, BottomKGroups, checked_k
+from ..core.images import MOST_K, Format
+from ..core.items import Rows, hash_items, kept_type, kernel_columns
+from .strata import Strata
+
+
+class StratifiedReservoirGroups(BottomKGroups):
+    """A sample by key for each of many groups; `StratifiedReservoir` states the promise.
+
+    >>> groups = StratifiedReservoirGroups(2, k=1, seed=1)
+    >>> groups.update([0, 1, 1], [10, 20, 30], key=["a", "a", "b"])
+    >>> groups[1].values().sort_by("key").to_pydict()
+    {'key': ['a', 'b'], 'item': [20, 30]}
+    """
+
+    _single: ClassVar[type[BottomK]]
+    _pool: Strata
+
+    def __init__(self, n: int = 0, k: int = 10, capacity: int = 100_000, seed: int | None = None) -> None:
+        capacity = whole("StratifiedReservoir", "capacity", capacity, 1, MOST_K)
+        self._format = Format("StratifiedReservoir", 5, float(capacity), beyond_k=True)
+        self._pool = Strata(n, checked_k(k, self._format.name), seed, int(capacity))
+
+    def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
+        if set(inputs) != {"key"} or inputs["key"] is None:
+            raise TypeError(f"{self._format.name}: expected update(…, key=…), one key a row")
+        keys = cut(as_array(inputs["key"]))
+        if len(keys) == 1 and rows.length != 1:
+            keys = keys.take(pa.array(np.zeros(rows.length, np.int64)))
+        numbers = rows.per_item(np.arange(len(keys)), "key")
+        kind = kept_type(keys.type)
+        keys = (keys if keys.type == kind else keys.cast(kind)).take(pa.array(numbers))
+        if not len(rows.items):
+            return
+        hashes = hash_items(keys)
+        self._pool.accept_keys(keys.type, self._format.name)
+        self._pool.items.accept(rows.items.type, self._format.name)
+        if groups is None:
+            groups = np.zeros(len(rows.items), np.int64)
+        self._pool.add(groups, rows.items, kernel_columns(rows.items), keys, hashes)

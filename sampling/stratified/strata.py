@@ -1,0 +1,240 @@
+"""Samples by key within groups: which stratum a row belongs to, and how all of a group's stay within bounds.
+
+What is kept depends only on which rows there were: of each key the k rows of greatest priority, with the
+largest k (up to the one asked for) that keeps the group within its capacity; and where there are more keys
+than that, one row of each of those whose hash is smallest. Each of these only shrinks as rows are added, so a
+part never dropped what the whole would keep, and merging is exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...sketches.core.jit import kernel
+from ...sketches.core.protocol import SketchError
+from ..core import heaps as heap_kernels
+from ..core.images import SAMPLE, Format, Parts, samples_of
+from ..core.items import Items, hash_items
+from ..core.pool import Pool, new_heaps
+from ..core.priority import absorb, base_state, item_bits, mix, step, uniform
+
+_BLOCK = 1 << 16
+_STRATUM = Format("StratifiedReservoir", 8)
+
+
+@kernel
+def _place(keys, table, start):  # type: ignore[no-untyped-def]
+    """Enter the strata from `start` on into the hash table."""
+    mask = len(table) - 1
+    for i in range(start, len(keys)):
+        at = np.int64(keys[i]) & mask
+        while table[at] >= 0:
+            at = (at + 1) & mask
+        table[at] = i
+
+
+@kernel
+def _number(keys, n, table, wanted, numbers, first_rows):  # type: ignore[no-untyped-def]
+    """The stratum of each row by its key in `wanted`; new keys join `keys` from `n` on; how many then."""
+    mask = len(table) - 1
+    found = n
+    for row in range(len(wanted)):
+        at = np.int64(wanted[row]) & mask
+        while table[at] >= 0 and keys[table[at]] != wanted[row]:
+            at = (at + 1) & mask
+        if table[at] < 0:
+            table[at] = found
+            keys[found] = wanted[row]
+            first_rows[found - n] = row
+            found += 1
+        numbers[row] = table[at]
+    return found
+
+
+@kernel
+def _ids_of(groups, hashes, ids):  # type: ignore[no-untyped-def]
+    """The id of each row's stratum, from group and key."""
+    for row in range(len(groups)):
+        ids[row] = mix(hashes[row] + mix(np.uint64(groups[row])))
+
+
+@kernel
+def _draw(heaps, groups, hashes, numbers, offsets, data, priorities):  # type: ignore[no-untyped-def]
+    """A priority for each row."""
+    for row in range(len(groups)):
+        heap = heaps[groups[row]]
+        heap.seen += 1
+        state = absorb(absorb(heap.state, hashes[row]), item_bits(numbers, offsets, data, row))
+        priorities[row] = -uniform(state)
+        heap.state = step(heap.state)
+
+
+class Strata:
+    """Stratified samples by group number, with the same outside as `pool.Pool`."""
+
+    def __init__(self, n: int, k: int, seed: int | None, capacity: int) -> None:
+        self.k = k
+        self._capacity = capacity
+        self._seeded = seed is not None
+        self._base = np.uint64(base_state(seed))
+        self.heaps = new_heaps(self._base, 0, 0, k, self._seeded)
+        self._pool = Pool(0, k, None)
+        self._keys = Items()
+        self._ids = np.empty(0, np.uint64)
+        self._hashes = np.empty(0, np.uint64)
+        self._groups = np.empty(0, np.int64)
+        self._table = np.full(16, -1, np.int64)
+        self.resize(n)
+
+    def __len__(self) -> int:
+        return len(self.heaps)
+
+    @property
+    def items(self) -> Items:
+        """The items of all samples."""
+        return self._pool.items
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Items kept a group."""
+        return np.bincount(self._groups, self._pool.heaps["size"], len(self)).astype(np.int64)
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups, the new ones empty, each with a random state of its own."""
+        new = new_heaps(self._base, len(self), n, self.k, self._seeded)
+        self.heaps = np.concatenate([self.heaps, new])
+
+    def add(
+        self,
+        groups: np.ndarray,
+        items: pa.Array,
+        columns: tuple[np.ndarray, np.ndarray, np.ndarray],
+        keys: pa.Array,
+        hashes: np.ndarray,
+    ) -> None:
+        """Rows into the strata of their groups and keys; a block at a time, so that memory stays bounded."""
+        priorities = np.empty(len(groups), np.float64)
+        _draw(self.heaps, groups, hashes, *columns, priorities)
+        for start in range(0, len(groups), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            strata = self._strata(groups[rows], hashes[rows], keys[rows])
+            self._pool.heaps["seen"] += np.bincount(strata, minlength=len(self._pool))
+            self._pool.add(strata, priorities[rows], items[rows])
+            self._bound()
+
+    def _strata(self, groups: np.ndarray, hashes: np.ndarray, keys: pa.Array) -> np.ndarray:
+        """The stratum of each row, new ones made."""
+        ids = np.empty(len(groups), np.uint64)
+        _ids_of(groups, hashes, ids)
+        n = len(self._ids)
+        if 2 * (n + len(ids)) > len(self._table):
+            self._table = np.full(1 << int(4 * (n + len(ids))).bit_length(), -1, np.int64)
+            _place(self._ids, self._table, 0)
+        room = np.concatenate([self._ids, np.empty(len(ids), np.uint64)])
+        strata, first = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+        found = _number(room, n, self._table, ids, strata, first)
+        first = first[: found - n]
+        self._ids = room[:found]
+        self._groups = np.concatenate([self._groups, groups[first]])
+        self._hashes = np.concatenate([self._hashes, hashes[first]])
+        self._keys.append(keys.take(pa.array(first)))
+        self._pool.resize(found)
+        self._pool.heaps["k"][n:] = self.heaps["k"][self._groups[n:]]
+        return strata
+
+    def _bound(self) -> None:
+        """Bring all groups within their capacity, and their strata to the group's k."""
+        dropped = np.empty(0, np.int64)
+        for group in np.flatnonzero(self.sizes > self._capacity):
+            own = np.flatnonzero(self._groups == group)
+            if len(own) > self._capacity:
+                last = np.partition(self._hashes[own], self._capacity - 1)[self._capacity - 1]
+                dropped = np.concatenate([dropped, own[self._hashes[own] > last]])
+            self.heaps["k"][group] = _largest_k(self._pool.heaps["size"][own], self._capacity)
+            self._pool.shrink(self.heaps["k"][self._groups])
+        if len(dropped):
+            kept = np.delete(np.arange(len(self._ids)), dropped)
+            self._pool.select(kept)
+            self._ids, self._groups = self._ids[kept], self._groups[kept]
+            self._hashes = self._hashes[kept]
+            self._keys.keep(kept)
+            self._table = np.full(1 << int(4 * len(kept) + 16).bit_length(), -1, np.int64)
+            _place(self._ids, self._table, 0)
+
+    def accept_keys(self, kind: pa.DataType, family: str) -> None:
+        """Settle the type of the keys. Raises `SketchError` if it doesn't fit those before."""
+        self._keys.accept(kind, family)
+
+    def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
+        """Fold whole samples into their groups."""
+        strata_groups = np.repeat(groups, parts.samples["size"])
+        samples = parts.samples.copy()
+        samples["size"] = 0
+        if len(strata_groups):
+            keys, inner = _unfold(parts.items, family)
+            hashes = hash_items(keys)
+            self.accept_keys(keys.type, family)
+            self._pool.items.accept(inner.items.type, family)
+        no_slots = np.empty(0, np.float64), np.empty(0, np.int64)
+        heap_kernels.merge(self.heaps, *no_slots, groups, samples, no_slots[0], 0)
+        if len(strata_groups):
+            self._pool.merge(self._strata(strata_groups, hashes, keys), inner, family)
+        self._pool.shrink(self.heaps["k"][self._groups])
+        self._bound()
+
+    def parts(self, groups: np.ndarray) -> Parts:
+        """The samples of those groups: as items their keys with their samples, smallest hash first."""
+        order = np.lexsort((self._hashes, self._groups))
+        counts = np.bincount(self._groups, minlength=len(self))
+        starts = np.cumsum(counts) - counts
+        size = counts[groups]
+        where = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+        strata = order[where + np.repeat(starts[groups], size)]
+        samples = samples_of(len(groups))
+        for name in SAMPLE.names or ():
+            samples[name] = self.heaps[name][groups]
+        samples["size"] = size
+        inner = self._pool.parts(strata)
+        inner.samples["state"], inner.samples["seeded"] = 0, 0
+        images = _STRATUM.write(inner).cast(pa.large_binary())
+        items = pa.StructArray.from_arrays([self._keys.take(strata), images], ["key", "sample"])
+        priority = -(self._hashes[strata].astype(np.float64) + 1.0) * 2.0**-64
+        return Parts(samples, priority, items)
+
+    def table(self) -> pa.Table:
+        """All strata: `group`, `key`, `n` rows seen, and `items`, a list of those kept."""
+        order = np.lexsort((self._hashes, self._groups))
+        inner = self._pool.parts(order)
+        ends = np.concatenate([[0], np.cumsum(inner.samples["size"])])
+        lists = pa.LargeListArray.from_arrays(pa.array(ends), inner.items)
+        keys = self._keys.take(order)
+        return pa.table(
+            {"group": self._groups[order], "key": keys, "n": inner.samples["seen"], "items": lists}
+        )
+
+
+def _largest_k(sizes: np.ndarray, capacity: int) -> int:
+    """The largest k with which samples of those sizes hold `capacity` items in all, 1 at least."""
+    low, high = 1, int(sizes.max())
+    while low < high:
+        middle = (low + high + 1) // 2
+        if int(np.minimum(sizes, middle).sum()) <= capacity:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _unfold(items: pa.Array, family: str) -> tuple[pa.Array, Parts]:
+    """Keys and their samples of the items that `Strata.parts` made."""
+    names = [field.name for field in items.type] if pa.types.is_struct(items.type) else []
+    if names != ["key", "sample"] or not pa.types.is_large_binary(items.type.field("sample").type):
+        raise SketchError(f"{family}: the image's items are no keys with their samples")
+    keys, images = pc.struct_field(items, "key"), pc.struct_field(items, "sample")
+    if images.null_count:
+        raise SketchError(f"{family}: a key of the image has no sample")
+    _, offsets, data = images.buffers()
+    bounds = np.frombuffer(offsets, np.int64, len(images) + 1, 8 * images.offset)
+    return keys, _STRATUM.read(bounds, np.frombuffer(data, np.uint8))

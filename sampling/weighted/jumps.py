@@ -1,0 +1,150 @@
+"""Jumps over unequal weights, a block at a time and yet to the bit the same for any cut into batches.
+
+Sums of floats depend on their grouping, so each weight is first rounded to a multiple of a unit so small that
+it doesn't matter, 2^−45 of the mean jump, and so large that all sums below a jump's length are exact. The
+unit follows from the least priority kept, which stays the same for the whole jump.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from ...sketches.core.jit import BLOCK, inlined, kernel
+from ..core.heaps import is_full
+from ..core.jumps import draw_jump, fill, land
+from ..core.priority import item_bits
+
+_TOGETHER = 256
+_MOST_UNITS = 2.0**51
+
+
+@inlined
+def unit_of(least):  # type: ignore[no-untyped-def]
+    """The unit for jumps over a least priority: a power of two, jumps being shorter than 2^51 of it.
+
+    An exponential number of 64 bits is below 45, so a jump is below 45 / −least < 2^6 · 2^exponent.
+    """
+    return math.ldexp(1.0, math.frexp(-1.0 / least)[1] - 45)
+
+
+@inlined
+def rounded(weight, unit):  # type: ignore[no-untyped-def]
+    """A weight as a multiple of the unit, 2^51 at most: to 1.5 · 2^52 units no smaller part can be added."""
+    all_bits = 1.5 * 2.0**52 * unit
+    return (min(weight, _MOST_UNITS * unit) + all_bits) - all_bits
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})  # type: ignore[untyped-decorator]
+def _total(block):  # type: ignore[no-untyped-def]
+    """The sum in whatever order is fastest: of multiples of one unit it is exact."""
+    total = 0.0
+    for i in range(len(block)):
+        total += block[i]
+    return total
+
+
+@kernel
+def _round_block(block, unit, out):  # type: ignore[no-untyped-def]
+    for i in range(len(block)):
+        out[i] = rounded(block[i], unit)
+
+
+@kernel
+def pass_by(weights, row, left, unit, scratch):  # type: ignore[no-untyped-def]
+    """The row at which a jump of `left` ends, one past the last if none, and what is left of it then."""
+    while row + _TOGETHER <= len(weights):
+        _round_block(weights[row : row + _TOGETHER], unit, scratch)
+        total = _total(scratch)
+        if total > left:
+            break
+        left -= total
+        row += _TOGETHER
+    while row < len(weights):
+        weight = rounded(weights[row], unit)
+        if weight > left:
+            break
+        left -= weight
+        row += 1
+    return row, left
+
+
+@inlined
+def draw_rounded_jump(heap, priorities, unit):  # type: ignore[no-untyped-def]
+    """As `draw_jump`, in whole units."""
+    if heap.left < 0.0:
+        draw_jump(heap, priorities)
+        heap.left = rounded(heap.left, unit)
+
+
+@kernel
+def update_one(  # type: ignore[no-untyped-def]
+    heaps, priorities, items, weights, numbers, offsets, data, first_item, taken
+):
+    """Rows of those weights into group 0; a row of weight 0 is never taken."""
+    heap = heaps[0]
+    heap.seen += len(weights)
+    scratch = np.empty(_TOGETHER, np.float64)
+    count = np.int64(0)
+    row = np.int64(0)
+    while row < len(weights):
+        if is_full(heap):
+            unit = unit_of(priorities[heap.start])
+            draw_rounded_jump(heap, priorities, unit)
+            row, heap.left = pass_by(weights, row, heap.left, unit, scratch)
+            if row == len(weights):
+                break
+            land(heap, priorities, items, weights[row], first_item + count)
+        elif weights[row] > 0.0:
+            bits = item_bits(numbers, offsets, data, row)
+            fill(heap, priorities, items, weights[row], bits, first_item + count)
+        else:
+            row += 1
+            continue
+        taken[count] = row
+        count += 1
+        row += 1
+    return count
+
+
+@kernel
+def update_many(  # type: ignore[no-untyped-def]
+    heaps, priorities, items, groups, weights, numbers, offsets, data, first_item, taken
+):
+    """Rows of those weights into their groups."""
+    count = np.int64(0)
+    for row in range(len(groups)):
+        heap = heaps[groups[row]]
+        heap.seen += 1
+        if is_full(heap):
+            unit = unit_of(priorities[heap.start])
+            draw_rounded_jump(heap, priorities, unit)
+            weight = rounded(weights[row], unit)
+            if weight <= heap.left:
+                heap.left -= weight
+                continue
+            land(heap, priorities, items, weights[row], first_item + count)
+        elif weights[row] > 0.0:
+            bits = item_bits(numbers, offsets, data, row)
+            fill(heap, priorities, items, weights[row], bits, first_item + count)
+        else:
+            continue
+        taken[count] = row
+        count += 1
+    return count
+
+
+@kernel
+def bit_range(weights):  # type: ignore[no-untyped-def]
+    """Least and greatest of the weights' bits as int64: numbers from 0.0 to infinity are in their order."""
+    bits = weights.view(np.int64)
+    least = np.int64(2**63 - 1)
+    most = np.int64(-(2**63))
+    for first in range(0, len(bits), BLOCK):
+        block = bits[first : first + BLOCK]
+        for i in range(len(block)):
+            least = min(least, block[i])
+            most = max(most, block[i])
+    return least, most

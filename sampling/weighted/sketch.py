@@ -1,0 +1,48 @@
+"""A sample in proportion to weights: the heavier a row, the likelier it is taken, none twice."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from ..core.jumping import Jumping
+from .groups import WeightedReservoirGroups
+
+
+class WeightedReservoir(Jumping):
+    """k rows drawn in proportion to their weights, one after the other, none twice.
+
+    Exactly: the sample, in the order of `values`, is distributed as k draws without replacement, each among
+    the rows left in proportion to their weights (successive sampling). So the first item is row i with
+    probability w_i / Σw, a row that weighs half of all is in any sample with k ≥ 2 most of the time, and
+    with k well below Σw / max w a row's chance is close to k·w_i / Σw. A row of weight 0 is never taken.
+
+    Every row has the priority −E / w and the k greatest are kept (Efraimidis and Spirakis 2006), so merging
+    is exact, associative and commutative. Once full it adds up weights until an exponential jump is over
+    (their A-ExpJ). Memory is k items and 16 bytes each. Raises `ValueError` for weights that are negative or
+    no numbers, `SketchError` for a k out of range and bytes that are no weighted reservoir; `seed` is as in
+    `Reservoir`.
+
+    >>> sample = WeightedReservoir(2, seed=4).update(["light", "heavy", "none"], weight=[1.0, 1e9, 0.0])
+    >>> sample.values().to_pylist()
+    ['heavy', 'light']
+    """
+
+    family = "WeightedReservoir"
+
+    def __init__(self, k: int = 100, seed: int | None = None) -> None:
+        self._groups = WeightedReservoirGroups(1, k, seed)
+
+    @classmethod
+    def _empty(cls, k: int, parameter: float) -> Self:
+        return cls(k)
+
+    def update(self, values: Any, weight: Any = 1.0) -> Self:
+        """Add values with their weights, one a row, or one for all."""
+        return self._update(values, weight=weight)
+
+    def values(self) -> Any:
+        """The sampled items, in the order in which they were drawn: any first m are a sample of m."""
+        return super().values()
+
+
+WeightedReservoirGroups._single = WeightedReservoir

@@ -1,0 +1,121 @@
+"""Bloom filters of many groups: a filter for those that have seen enough, a common log for the others."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..core.columns import as_values
+from ..core.group_numbers import as_groups
+from ..core.image_columns import as_images
+from ..core.lazy_tables import ROWS_AT_ONCE, LazyTables
+from ..core.protocol import Groups, SketchError
+from . import update as kernels
+from .images import Image, parse
+from .shape import LAYOUTS, Layout, Shape, shape
+from .sketch import Bloom, check, keys_of
+
+
+class BloomGroups(Groups):
+    """`Bloom` for many groups; one that saw n values takes 16 · n bytes, and at most its filter's.
+
+    Serialised every filter has full size (mostly zeros, which compress).
+
+    >>> groups = BloomGroups(2, capacity=100)
+    >>> groups.update([0, 1], ["a", "b"])
+    >>> "a" in groups[0], "a" in groups[1]
+    (True, False)
+    """
+
+    def __init__(
+        self,
+        n: int = 0,
+        capacity: int = 100_000,
+        fpp: float = 0.01,
+        layout: Layout = "blocked",
+        seed: int = 0,
+    ) -> None:
+        """Raises `SketchError` as `Bloom` does."""
+        self._shape = shape(capacity, fpp, layout)
+        check(layout, seed)
+        self._capacity, self._fpp = int(capacity), float(fpp)
+        self._layout, self._seed = layout, int(seed)
+        self._how = LAYOUTS[layout], self._shape.k
+        self._n = 0
+        patience = max(self._shape.words // 16, 8)  # lines that take a quarter of the filter's bytes
+        self._lazy = LazyTables((self._shape.words,), np.uint32, 2, patience, self._replay)
+        self.resize(n)
+
+    def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray) -> int:
+        return kernels.replay(tables, slots, log, *self._how)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups."""
+        self._lazy.resize(n)
+        self._n = max(n, self._n)
+
+    def _rows(self, groups: np.ndarray, values: Any) -> tuple[np.ndarray, np.ndarray]:
+        found = as_values(values)
+        numbers = found.per_value(as_groups(groups, found.length, self._n))
+        return numbers, keys_of(found, self._layout, self._seed)
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add values to their groups. Raises as for one."""
+        numbers, keys = self._rows(groups, values)
+        lazy = self._lazy
+        for first in range(0, len(keys), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            lazy.make_room(len(keys[part]))
+            rows = numbers[part], keys[part], *self._how
+            lazy.logged_up_to(
+                kernels.add_grouped(lazy.tables, lazy.slots, *rows, lazy.log, lazy.lines, lazy.logged)
+            )
+
+    def admit(self, groups: np.ndarray, values: Any) -> np.ndarray:
+        """Add values one after the other; for each whether it certainly was not in its group before."""
+        numbers, keys = self._rows(groups, values)
+        self._lazy.give(numbers)
+        new = np.empty(len(keys), np.bool_)
+        kernels.admit_grouped(self._lazy.tables, self._lazy.slots, numbers, keys, *self._how, new)
+        return new
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Add the values of serialised filters of the same shape; nulls are skipped.
+
+        Raises `SketchError`, naming the row, for anything else; rows before it are merged.
+        """
+        numbers, found = as_images(groups, column, self._n, "bloom")
+        if not len(found):
+            return
+        data = memoryview(found.data)  # type: ignore[arg-type]
+        mine = (self._layout, self._shape, self._seed)
+        self._lazy.give(numbers)
+        for row, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
+            image = parse(data[begin:end])
+            theirs = (image.layout, Shape(len(image.words), image.k), image.seed)
+            if theirs != mine:
+                raise SketchError(f"bloom: row {row} is of shape {theirs}, these groups are of {mine}")
+            self._lazy.tables[self._lazy.slots[numbers[row]]] |= image.words
+
+    def to_arrow(self) -> pa.Array:
+        """The bytes of the layout as `binary`, one filter a group. Raises `OverflowError` beyond 2 GiB."""
+        if 4 * self._shape.words * self._n >= 1 << 31:
+            raise OverflowError(
+                f"bloom: {self._n} filters of {4 * self._shape.words} bytes don't fit one Arrow column; "
+                "use a smaller capacity"
+            )
+        self._lazy.give(np.flatnonzero(self._lazy.logged > 0))
+        return pa.array([self[group].to_bytes() for group in range(self._n)], pa.binary())
+
+    def __getitem__(self, group: int) -> Bloom:
+        group = range(self._n)[group]
+        bloom = Bloom.__new__(Bloom)
+        words = self._lazy.table(group)
+        bloom._set(Image(self._layout, words, self._shape.k, self._seed, self._capacity, self._fpp))
+        return bloom

@@ -1,0 +1,88 @@
+"""Bytes of a Bloom filter: Spark's two versions, and a blocked filter's own.
+
+Spark's, big-endian: int32 version (1 or 2), int32 bits a value, in version 2 int32 seed, int32 words, int64
+words. Own, little-endian::
+
+    byte  0  b"SGBLOOM1"
+          8  uint64 capacity
+         16  float64 false positives at capacity
+         24  int32 seed
+         28  uint32 words of 32 bits, eight a block
+         32  uint32 CRC-32 of the bytes before and the words
+         36  the words
+
+Spark's have no check sum: a damaged word is another filter.
+
+Source: Spark `BloomFilterImpl.writeTo`, `BloomFilterImplV2.writeTo`, `BitArray.writeTo`.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.protocol import SketchError
+from .shape import MAX_WORDS
+
+_MAGIC = b"SGBLOOM1"
+_OWN = struct.Struct("<8sQdiI")
+_START = _OWN.size + 4
+_MAX_K = 4096
+
+
+class Image(NamedTuple):
+    """What the bytes hold; capacity and fpp are 0 where they don't say."""
+
+    layout: str
+    words: np.ndarray  # uint32
+    k: int
+    seed: int
+    capacity: int
+    fpp: float
+
+
+def write(image: Image) -> bytes:
+    """The bytes of a filter."""
+    if image.layout == "blocked":
+        head = _OWN.pack(_MAGIC, image.capacity, image.fpp, image.seed, len(image.words))
+        body = image.words.tobytes()
+        return head + struct.pack("<I", zlib.crc32(body, zlib.crc32(head))) + body
+    head = (1, image.k) if image.layout == "spark_v1" else (2, image.k, image.seed)  # type: ignore[assignment]
+    words = image.words.view(np.uint64)
+    return struct.pack(f">{len(head) + 1}i", *head, len(words)) + words.astype(">u8").tobytes()
+
+
+def parse(data: bytes | memoryview) -> Image:
+    """The filter in the bytes of any layout. Raises `SketchError` for anything else."""
+    if bytes(data[:8]) == _MAGIC:
+        return _parse_own(data)
+    version = int.from_bytes(data[:4], "big") if len(data) >= 4 else 0
+    if version not in (1, 2):
+        raise SketchError("bloom: the bytes begin like no filter, neither ours nor Spark's versions 1 and 2")
+    numbers = 3 if version == 1 else 4
+    if len(data) < 4 * numbers:
+        raise SketchError(f"bloom: {len(data)} bytes are too few for Spark's header of {4 * numbers}")
+    _, k, *seed, size = struct.unpack_from(f">{numbers}i", data)
+    if not 1 <= k <= _MAX_K or not 1 <= size <= MAX_WORDS // 2 or len(data) != 4 * numbers + 8 * size:
+        raise SketchError(f"bloom: {k} bits a value in {size} words are not what {len(data)} bytes hold")
+    words = np.frombuffer(data, ">u8", size, 4 * numbers).astype(np.uint64).view(np.uint32)
+    return Image(f"spark_v{version}", words, k, seed[0] if seed else 0, 0, 0.0)
+
+
+def _parse_own(data: bytes | memoryview) -> Image:
+    if len(data) < _START:
+        raise SketchError(f"bloom: {len(data)} bytes are too few for a header of {_START}")
+    _, capacity, fpp, seed, size = _OWN.unpack_from(data)
+    (check,) = struct.unpack_from("<I", data, _OWN.size)
+    if not size or size % 8 or len(data) != _START + 4 * size:
+        raise SketchError(f"bloom: {size} words are not what {len(data)} bytes hold")
+    if check != zlib.crc32(data[_START:], zlib.crc32(data[: _OWN.size])):
+        raise SketchError("bloom: the check sum is wrong; the bytes are damaged")
+    if capacity < 1 or not 0 < fpp < 1:
+        raise SketchError(f"bloom: capacity {capacity} and fpp {fpp} are no filter's")
+    return Image(
+        "blocked", np.frombuffer(data, "<u4", size, _START).astype(np.uint32), 8, seed, capacity, fpp
+    )

@@ -1,0 +1,178 @@
+"""Count-min sketches of many groups: a table for those that have seen enough, a common log for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..core.group_numbers import as_groups, grown
+from ..core.image_columns import as_images, image_column
+from ..core.java_random import next_ints
+from ..core.lazy_tables import ROWS_AT_ONCE, LazyTables
+from ..core.protocol import Groups, SketchError
+from ..core.weights import as_weights
+from . import update as kernels
+from .images import header, parse
+from .images_sparse import MAGIC, parse_sparse, sparse_image
+from .sketch import CountMin, accepted, keys_of, shape
+
+_NONE = np.empty(0, np.int64)
+_PATIENCE = 8
+"""A group gets a table once its lines in the log, of 32 bytes each, are an eighth of its counters' number."""
+
+
+class CountMinGroups(Groups):
+    """`CountMin` for many groups; one that saw n values takes 32 · n bytes, and at most 170 kB.
+
+    Bytes as `CountMin.to_bytes` has them: Spark's, or our own where few counters are in use.
+
+    >>> groups = CountMinGroups(2, eps=0.01)
+    >>> groups.update([0, 1, 0], ["a", "b", "a"])
+    >>> groups[0].estimate("a"), groups[1].estimate("a")
+    (2, 0)
+    """
+
+    def __init__(self, n: int = 0, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> None:
+        """Raises `SketchError` as `CountMin` does."""
+        self._eps, self._confidence, self._seed = eps, confidence, seed
+        self._depth, self._width = shape(eps, confidence, seed)
+        self._factors = np.array(next_ints(seed, self._depth), np.uint64)
+        self._inverse = kernels.inverse(self._width)
+        self._n = 0
+        self._total = np.zeros(0, np.int64)
+        patience = max(self._depth * self._width // _PATIENCE, 16)
+        self._lazy = LazyTables((self._depth, self._width), np.int64, 4, patience, self._replay)
+        self.resize(n)
+
+    def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray) -> int:
+        return kernels.replay(tables, slots, log, self._factors, *self._inverse)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups."""
+        self._lazy.resize(n)
+        self._total = grown(self._total, len(self._lazy.slots))
+        self._n = max(n, self._n)
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Count values in their groups, ``weight=`` giving whole numbers, one a row. Raises as for one."""
+        found = accepted(values)
+        rows = found.length
+        numbers = found.per_value(as_groups(groups, rows, self._n))
+        heavy = _NONE
+        if inputs.get("weight") is not None:
+            heavy = np.ascontiguousarray(found.per_value(as_weights(inputs["weight"], rows)))
+        # as doubles, to see an overflow before it happens
+        more = np.bincount(numbers, heavy if len(heavy) else None, minlength=self._n).astype(np.float64)
+        if ((self._total[: self._n] + more) >= 2.0**62).any():
+            raise OverflowError("count-min: the weights of a group add up to more than 2^62")
+        keys, factors = keys_of(found, self._factors)
+        for first in range(0, len(keys), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            self._add(numbers[part], keys[part], heavy[part], factors)
+
+    def _add(self, groups: np.ndarray, keys: np.ndarray, weights: np.ndarray, factors: np.ndarray) -> None:
+        np.add.at(self._total, groups, weights if len(weights) else 1)
+        lazy = self._lazy
+        lazy.make_room(len(keys))
+        rows = groups, keys, weights, factors, *self._inverse
+        lazy.logged_up_to(
+            kernels.add_grouped(lazy.tables, lazy.slots, *rows, lazy.log, lazy.lines, lazy.logged)
+        )
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Add serialised sketches of the same shape and seed; nulls are skipped.
+
+        Raises `SketchError`, naming the row, for anything else; rows before it are merged.
+        """
+        numbers, found = as_images(groups, column, self._n, "count-min")
+        data = memoryview(found.data)  # type: ignore[arg-type]
+        for row, (first, end) in enumerate(pairwise(found.offsets.tolist()) if len(found) else ()):
+            image, group = data[first:end], int(numbers[row])
+            if image[: len(MAGIC)] == MAGIC:
+                sparse = parse_sparse(image)
+                self._check(row, group, (sparse.depth, sparse.width, sparse.seed), sparse.total)
+                self._add_places(group, sparse.places, sparse.counts)
+                self._total[group] += sparse.total
+                continue
+            dense = parse(image)
+            self._check(row, group, (*dense.table.shape, dense.seed), dense.total)
+            if dense.total:
+                self._lazy.give(np.array([group]))
+                self._lazy.tables[self._lazy.slots[group]] += dense.table
+                self._total[group] += dense.total
+
+    def _check(self, row: int, group: int, shape: tuple[int, ...], total: int) -> None:
+        mine = (self._depth, self._width, self._seed)
+        if shape != mine:
+            raise SketchError(
+                f"count-min: row {row} has depth, width and seed {shape}, these groups have {mine}"
+            )
+        if int(self._total[group]) + total >= 1 << 62:
+            raise OverflowError("count-min: the weights of a group add up to more than 2^62")
+
+    def _add_places(self, group: int, places: np.ndarray, counts: np.ndarray) -> None:
+        """Add counters to a group's table, or to the log."""
+        lazy = self._lazy
+        if lazy.slots[group] < 0 and lazy.logged[group] + len(places) > lazy.patience:
+            lazy.give(np.array([group]))
+        if lazy.slots[group] >= 0:
+            lazy.tables[lazy.slots[group]].ravel()[places] += counts
+            return
+        lazy.make_room(len(places))
+        lines = lazy.log[lazy.lines : lazy.lines + len(places)]
+        lines[:] = group, 0, 0, kernels.PLACE
+        lines[:, 1], lines[:, 2] = places, counts
+        lazy.logged[group] += len(places)
+        lazy.logged_up_to(lazy.lines + len(places))
+
+    def to_arrow(self) -> pa.Array:
+        """The bytes of `CountMin.to_bytes`, one sketch a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        factors = next_ints(self._seed, self._depth)
+        empty = np.zeros((self._depth, self._width), np.int64)
+        images = []
+        for group, table in enumerate(self._tables(empty)):
+            total = int(self._total[group])
+            sparse = sparse_image(self._seed, total, table)
+            images.append(
+                sparse or header(total, self._depth, self._width, factors) + table.astype(">i8").tobytes()
+            )
+        ends = np.zeros(self._n + 1, np.int64)
+        np.cumsum([len(image) for image in images], out=ends[1:])
+        return image_column(np.frombuffer(b"".join(images), np.uint8), ends)
+
+    def _tables(self, scratch: np.ndarray) -> Iterator[np.ndarray]:
+        """Each group's table, until the next is asked for; `scratch` is one without a count."""
+        lazy = self._lazy
+        owners = lazy.log[: lazy.lines, 0]
+        order = np.argsort(owners, kind="stable")
+        firsts = np.searchsorted(owners[order], np.arange(self._n + 1))
+        for group in range(self._n):
+            if lazy.slots[group] >= 0:
+                yield lazy.tables[lazy.slots[group]]
+                continue
+            lines = order[firsts[group] : firsts[group + 1]]
+            if len(lines):
+                kernels.replay_one(scratch, lazy.log, lines, self._factors, *self._inverse)
+            yield scratch
+            if len(lines):
+                scratch[:] = 0
+
+    def answers(self, **question: Any) -> pa.Array:
+        """What `CountMin.answer` gives, of each group."""
+        total = self._total[: self._n].copy()
+        error = np.array([int(2 / self._width * each) for each in total.tolist()], np.int64)
+        columns = [total, error, np.full(self._n, 1 - 0.5**self._depth)]
+        return pa.StructArray.from_arrays(columns, ["total", "error", "confidence"])
+
+    def __getitem__(self, group: int) -> CountMin:
+        group = range(self._n)[group]
+        one = CountMin(self._eps, self._confidence, self._seed)
+        one._set(self._seed, int(self._total[group]), self._lazy.table(group))
+        return one

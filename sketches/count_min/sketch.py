@@ -1,0 +1,254 @@
+"""How often did this value occur? Counters by hash, for any value, asked after the fact.
+
+Source: Cormode and Muthukrishnan, "An Improved Data Stream Summary: The Count-Min Sketch and its
+Applications", 2005; conservative update: Estan and Varghese 2002. Hash functions and bytes are Spark's
+(`count_min_sketch` in SQL, `DataFrame.stat.countMinSketch`), which can build such sketches but gives no way
+to merge or ask them in SQL or Python. While few counters are in use the bytes are our own, a hundredth as
+long (`images_sparse`); both are read, and `to_spark` writes Spark's in any case.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from ..core.columns import Values, as_values
+from ..core.java_random import next_ints
+from ..core.parameters import flag, real, whole
+from ..core.protocol import Sketch, SketchError
+from ..core.spark_murmur import hash_pairs
+from ..core.weights import as_weights, total
+from . import update as kernels
+from .images import MAX_CELLS, MAX_DEPTH, Image, header, parse
+from .images_sparse import MAGIC, parse_sparse, sparse_image
+
+_NONE = np.empty(0, np.int64)
+_NO_FACTORS = np.empty(0, np.uint64)
+
+
+class CountMin(Sketch):
+    """Frequencies of longs, strings and binary values, from above.
+
+    Promise: an estimate is never too small, and too large by at most ``eps`` of all weight with probability
+    `confidence`, for each value asked. It takes ``ceil(2 / eps)`` counters in each of ``ceil(log2(1 / (1 −
+    confidence)))`` rows: 112 kB by default. `seed` chooses the hash functions; only sketches of the same
+    three can be merged, and those built by Spark with the same three equal `to_spark` to the byte.
+
+    The promise is of hash functions that treat all values alike. Spark's for longs nearly do, but send two
+    longs exactly 2^63 apart to the same counters whatever the seed; strings have no such pairs.
+
+    ``conservative=True`` raises only the counters that must be: estimates come out closer, but such a sketch
+    can't be merged, subtracted or multiplied.
+
+    Source: Cormode, Muthukrishnan, "An Improved Data Stream Summary", J. Algorithms 2005; Estan, Varghese,
+    "New Directions in Traffic Measurement", SIGCOMM 2002, section 3.3.2 (conservative update); Spark's
+    CountMinSketch.
+
+    >>> words = CountMin(eps=0.01).update(["a", "b", "a"])
+    >>> words.estimate("a"), words.bounds("b")
+    (2, (1, 1))
+    """
+
+    family = "count-min"
+
+    def __init__(
+        self, eps: float = 0.001, confidence: float = 0.99, seed: int = 0, conservative: bool = False
+    ) -> None:
+        """Raises `SketchError` for an eps or a confidence outside (0, 1), or a seed beyond int32."""
+        self._depth, self._width = shape(eps, confidence, seed)
+        self._set(seed, 0, np.zeros((self._depth, self._width), np.int64))
+        self.conservative = flag("count-min", "conservative", conservative)
+
+    def _set(self, seed: int, total: int, table: np.ndarray) -> None:
+        self.seed = seed
+        self.total = total
+        self._table = table
+        self._depth, self._width = table.shape
+        self._factors = np.array(next_ints(seed, self._depth), np.uint64)
+        self._inverse = kernels.inverse(self._width)
+
+    @property
+    def eps(self) -> float:
+        """The largest error, as a share of `total`, that the confidence holds for."""
+        return 2 / self._width
+
+    @property
+    def confidence(self) -> float:
+        """Probability that one estimate is within the error."""
+        return 1 - 0.5**self._depth
+
+    @property
+    def error(self) -> int:
+        """``eps`` of all weight so far, rounded down."""
+        return int(self.eps * self.total)
+
+    def update(self, values: Any, weights: Any = None) -> Self:
+        """Count values, each with its weight (a whole number from 0) if given.
+
+        Raises `TypeError` for floats (cast them to what you ask for), `ValueError` for weights that are
+        negative or not one a value, `OverflowError` where all weights together exceed int64.
+        """
+        found = accepted(values)
+        heavy = _NONE if weights is None else found.per_value(as_weights(weights, found.length))
+        more = len(found) if weights is None else total(heavy)
+        if self.total + more >= 1 << 63:
+            raise OverflowError("count-min: the weights add up to more than int64 holds")
+        kernel = kernels.add_conservatively if self.conservative else kernels.add
+        keys, factors = keys_of(found, self._factors)
+        kernel(self._table, keys, heavy, factors, *self._inverse)
+        self.total += more
+        return self
+
+    def estimates(self, values: Any) -> np.ndarray:
+        """The estimate of every value (nulls left out) as int64."""
+        found = accepted(values)
+        out = np.empty(len(found), np.int64)
+        keys, factors = keys_of(found, self._factors)
+        kernels.estimate(self._table, keys, factors, *self._inverse, out)
+        return out
+
+    def estimate(self, value: Any) -> int:
+        """How often one value occurred, or more: `error` more at most, at the confidence."""
+        found = self.estimates(value)
+        if len(found) != 1:
+            raise ValueError(f"count-min: estimate takes one value, got {len(found)}; use estimates")
+        return int(found[0])
+
+    def bounds(self, value: Any) -> tuple[int, int]:
+        """Lower bound, which holds with probability `confidence`, and upper bound, which always holds."""
+        upper = self.estimate(value)
+        return max(0, upper - self.error), upper
+
+    def _match(self, other: CountMin, verb: str) -> None:
+        if not isinstance(other, CountMin):
+            raise SketchError(f"count-min: can't {verb} {type(other).__name__}")
+        mine, theirs = ((s._depth, s._width, s.seed) for s in (self, other))
+        if mine != theirs:
+            raise SketchError(
+                f"count-min: can't {verb} sketches of different depth, width and seed, {mine} and {theirs}"
+            )
+        if self.conservative or other.conservative:
+            raise SketchError(f"count-min: can't {verb} sketches that were updated conservatively")
+
+    def merge(self, other: Self) -> Self:
+        """Add another sketch of the same shape and seed; equals the sketch of both streams exactly."""
+        self._match(other, "merge")
+        if self.total + other.total >= 1 << 63:
+            raise OverflowError("count-min: the weights add up to more than int64 holds")
+        self._table += other._table
+        self.total += other.total
+        return self
+
+    def subtract(self, other: Self) -> Self:
+        """Take away a sketch of a part of this stream, such as a window that expired.
+
+        Raises `SketchError` where it can't be a part, as a counter would become negative.
+
+        >>> hour, minute = CountMin().update([1, 1, 2]), CountMin().update([1])
+        >>> hour.subtract(minute).estimate(1)
+        1
+        """
+        self._match(other, "subtract")
+        if other.total > self.total or (other._table > self._table).any():
+            raise SketchError("count-min: can't subtract a sketch that is no part of this one")
+        self._table -= other._table
+        self.total -= other.total
+        return self
+
+    def __sub__(self, other: Self) -> Self:
+        return self.copy().subtract(other) if isinstance(other, CountMin) else NotImplemented
+
+    def inner_product(self, other: Self) -> int:
+        """Size of the join: the sum over all values of both frequencies multiplied, or more.
+
+        Too large by at most ``eps`` of both totals multiplied, with probability `confidence`.
+
+        >>> CountMin().update(["a", "a", "b"]).inner_product(CountMin().update(["a"]))
+        2
+        """
+        self._match(other, "multiply")
+        if int(self._table.max()) * other.total < 1 << 63:
+            return int((self._table * other._table).sum(axis=1).min())
+        return int((self._table.astype(object) * other._table).sum(axis=1).min())
+
+    def answer(self) -> dict[str, Any]:
+        """Total weight, and the error that estimates keep with which confidence."""
+        return {"total": self.total, "error": self.error, "confidence": self.confidence}
+
+    def to_bytes(self) -> bytes:
+        """Our own sparse bytes while they take at most a quarter of Spark's, else Spark's."""
+        sparse = None if self.conservative else sparse_image(self.seed, self.total, self._table)
+        return self.to_spark() if sparse is None else sparse
+
+    def to_spark(self) -> bytes:
+        """Spark's bytes. Those of a conservative sketch answer too, but must not be merged.
+
+        >>> len(CountMin().update("a").to_spark()), len(CountMin().update("a").to_bytes())
+        (112076, 57)
+        """
+        factors = next_ints(self.seed, self._depth)
+        return header(self.total, self._depth, self._width, factors) + self._table.astype(">i8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, conservative: bool = False) -> Self:
+        """The sketch in Spark's bytes or our sparse ones; Spark's don't say if it was updated conservatively.
+
+        Raises `SketchError` for anything else.
+        """
+        if data[: len(MAGIC)] == MAGIC:
+            sparse = parse_sparse(data)
+            image = Image(sparse.seed, sparse.total, sparse.table())
+        else:
+            image = parse(data, conservative)
+        sketch = cls.__new__(cls)
+        sketch._set(*image)
+        sketch.conservative = conservative
+        return sketch
+
+    def copy(self) -> Self:
+        """An independent equal sketch."""
+        return self.from_bytes(self.to_bytes(), self.conservative)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(), self.conservative)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, CountMin) and self.conservative == other.conservative
+        return same and self.to_bytes() == other.to_bytes()  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"CountMin({self._depth} × {self._width}, seed={self.seed}, total={self.total:,}; "
+            f"estimates at most {self.error:,} too large at {self.confidence:.1%})"
+        )
+
+
+def shape(eps: float, confidence: float, seed: int) -> tuple[int, int]:
+    """Depth and width as Spark takes them. Raises `SketchError` for parameters out of range."""
+    eps = real("count-min", "eps", eps, 0, 1, within=True)
+    confidence = real("count-min", "confidence", confidence, 0, 1, within=True)
+    whole("count-min", "seed", seed, -(1 << 31), (1 << 31) - 1)
+    width = math.ceil(2 / eps)
+    depth = math.ceil(-math.log1p(-confidence) / math.log(2))
+    if depth > MAX_DEPTH or depth * width > MAX_CELLS:
+        raise SketchError(f"count-min: eps {eps} and confidence {confidence} take {depth} × {width} counters")
+    return depth, width
+
+
+def accepted(values: Any) -> Values:
+    """Longs, strings or binary. Raises `TypeError` for floats."""
+    found = as_values(values)
+    if found.kind == "float64" and len(found):
+        raise TypeError("count-min: counts whole numbers, strings and binary; cast floats to one of them")
+    return found
+
+
+def keys_of(found: Values, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What kernels take: longs with the rows' factors, or pairs of hashes without."""
+    if found.kind in ("string", "binary"):
+        return hash_pairs(found), _NO_FACTORS
+    return found.numbers.view(np.int64), factors

@@ -1,0 +1,180 @@
+"""Spark's count-min hash functions, and rows added to tables of counters.
+
+A long `x` goes, in row `r`, to ``(a[r] · x folded to 31 bits) mod width``; bytes to ``|h1 + r · h2| mod
+width`` with two Murmur3 hashes of 32 bits. A table is `depth` rows of `width` int64, one after the other.
+
+Counts are added a row of the table at a time: 16 kB of counters stay in the first-level cache, and the hashes
+of a block, all by one function, are vectorised. The remainder is a multiplication by the inverse of the width
+(Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994).
+
+Source: Spark `CountMinSketchImpl.hash`, `getHashBuckets`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.jit import BLOCK, inlined, kernel
+
+_31 = np.uint64(0x7FFFFFFF)
+
+LONG, PAIR, PLACE = 0, 1, 2
+"""What a key in the log is: a long, a pair of hashes of bytes, a counter's place in the table."""
+
+
+def inverse(width: int) -> tuple[np.uint64, np.uint64]:
+    """The multiplier and the shift by which numbers up to 2^32 are divided by `width`."""
+    shift = 32 + (width - 1).bit_length()
+    return np.uint64(-(-(1 << shift) // width)), np.uint64(shift)
+
+
+@kernel
+def _buckets(block, a, width, factor, shift, out):  # type: ignore[no-untyped-def]
+    for i in range(len(block)):
+        h = np.uint64(block[i]) * a
+        h = (h + (h >> np.uint64(32))) & _31
+        out[i] = np.uint32(h - ((h * factor) >> shift) * width)
+
+
+@inlined
+def bucket(x, a, width, factor, shift):  # type: ignore[no-untyped-def]
+    """Where a long goes in the row whose factor is `a`."""
+    h = np.uint64(x) * a
+    h = (h + (h >> np.uint64(32))) & _31
+    return np.int64(h - ((h * factor) >> shift) * width)
+
+
+@inlined
+def pair_bucket(pair, row, width, factor, shift):  # type: ignore[no-untyped-def]
+    """Where bytes go in a row, by their two hashes in one int64."""
+    h1 = np.uint32(np.uint64(pair) >> np.uint64(32))
+    h2 = np.uint32(np.uint64(pair) & np.uint64(0xFFFFFFFF))
+    both = np.uint32(h1 + np.uint32(row) * h2)
+    h = np.uint64(both if both < np.uint32(0x80000000) else np.uint32(np.uint32(0) - both))
+    return np.int64(h - ((h * factor) >> shift) * width)
+
+
+@kernel
+def add(table, keys, weights, factors, factor, shift):  # type: ignore[no-untyped-def]
+    """Count longs (`factors` their row's) or pairs of hashes (`factors` empty) in one table of rows."""
+    depth, width = table.shape
+    wide = np.uint64(width)
+    at = np.empty(BLOCK, np.uint32)
+    for first in range(0, len(keys), BLOCK):
+        block = keys[first : first + BLOCK]
+        for r in range(depth):
+            if len(factors) > 0:
+                _buckets(block, factors[r], wide, factor, shift, at)
+            else:
+                for i in range(len(block)):
+                    at[i] = pair_bucket(block[i], r, wide, factor, shift)
+            row = table[r]
+            if len(weights) > 0:
+                for i in range(len(block)):
+                    row[at[i]] += weights[first + i]
+            else:
+                for i in range(len(block)):
+                    row[at[i]] += 1
+
+
+@kernel
+def add_conservatively(table, keys, weights, factors, factor, shift):  # type: ignore[no-untyped-def]
+    """Count one by one, raising only counters below the new estimate (Estan and Varghese 2002)."""
+    depth, width = table.shape
+    wide = np.uint64(width)
+    at = np.empty(depth, np.int64)
+    for i in range(len(keys)):
+        least = np.int64(0x7FFFFFFFFFFFFFFF)
+        for r in range(depth):
+            if len(factors) > 0:
+                at[r] = bucket(keys[i], factors[r], wide, factor, shift)
+            else:
+                at[r] = pair_bucket(keys[i], r, wide, factor, shift)
+            least = min(least, table[r, at[r]])
+        least += weights[i] if len(weights) > 0 else 1
+        for r in range(depth):
+            table[r, at[r]] = max(table[r, at[r]], least)
+
+
+@kernel
+def estimate(table, keys, factors, factor, shift, out):  # type: ignore[no-untyped-def]
+    """The least of each key's counters."""
+    depth, width = table.shape
+    wide = np.uint64(width)
+    for i in range(len(keys)):
+        least = np.int64(0x7FFFFFFFFFFFFFFF)
+        for r in range(depth):
+            if len(factors) > 0:
+                p = bucket(keys[i], factors[r], wide, factor, shift)
+            else:
+                p = pair_bucket(keys[i], r, wide, factor, shift)
+            least = min(least, table[r, p])
+        out[i] = least
+
+
+@kernel
+def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, log, used, logged):  # type: ignore[no-untyped-def]
+    """Count rows in their groups' tables, those of a group without one in the log; returns the log's length.
+
+    A line of the log is (group, key, weight, what the key is: `LONG`, `PAIR` of hashes, or `PLACE` in the
+    table); `logged` counts by group.
+    """
+    depth, width = tables.shape[1], tables.shape[2]
+    wide = np.uint64(width)
+    pairs = len(factors) == 0
+    for i in range(len(keys)):
+        g = groups[i]
+        each = weights[i] if len(weights) > 0 else np.int64(1)
+        s = slots[g]
+        if s < 0:
+            log[used, 0] = g
+            log[used, 1] = keys[i]
+            log[used, 2] = each
+            log[used, 3] = PAIR if pairs else LONG
+            used += 1
+            logged[g] += 1
+            continue
+        for r in range(depth):
+            if pairs:
+                p = pair_bucket(keys[i], r, wide, factor, shift)
+            else:
+                p = bucket(keys[i], factors[r], wide, factor, shift)
+            tables[s, r, p] += each
+    return used
+
+
+@kernel
+def replay(tables, slots, log, factors, factor, shift):  # type: ignore[no-untyped-def]
+    """Move the log's lines of groups that have a table into it; returns how many lines are left."""
+    left = 0
+    for i in range(len(log)):
+        s = slots[log[i, 0]]
+        if s < 0:
+            log[left] = log[i]
+            left += 1
+        else:
+            _replay_line(tables[s], log, i, factors, factor, shift)
+    return left
+
+
+@kernel
+def replay_one(table, log, lines, factors, factor, shift):  # type: ignore[no-untyped-def]
+    """Add these lines of the log, all of one group, to its table."""
+    for i in lines:
+        _replay_line(table, log, i, factors, factor, shift)
+
+
+@inlined
+def _replay_line(table, log, i, factors, factor, shift):  # type: ignore[no-untyped-def]
+    depth, width = table.shape
+    wide = np.uint64(width)
+    key, each, kind = log[i, 1], log[i, 2], log[i, 3]
+    if kind == PLACE:
+        table[key // width, key % width] += each
+        return
+    for r in range(depth):
+        if kind == PAIR:
+            p = pair_bucket(key, r, wide, factor, shift)
+        else:
+            p = bucket(key, factors[r], wide, factor, shift)
+        table[r, p] += each

@@ -1,0 +1,73 @@
+"""Many DDSketches in one set of arrays, by group number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..core.group_numbers import as_groups
+from ..core.image_columns import as_images, image_column
+from ..core.numbers import as_numbers
+from ..core.protocol import Groups
+from .estimate import quantiles, seen_by
+from .sketch import USUAL_QUANTILES, DDSketch, Kind, _known
+from .store import Store
+
+
+class DDSketchGroups(Groups):
+    """Many `DDSketch`es of one accuracy in one pool of buckets.
+
+    Errors and bytes as `DDSketch`; the column is `binary`, a protobuf a group. A group holds the buckets
+    between its own smallest and largest magnitude only.
+
+    >>> groups = DDSketchGroups(2)
+    >>> groups.update([0, 1, 0], [1.0, -5.0, 3.0])
+    >>> groups[0].n, round(groups[1].quantile(0.5), 1)
+    (2, -5.0)
+    """
+
+    def __init__(self, n: int = 0, relative_accuracy: float = 0.01, kind: Kind = "double") -> None:
+        self._store = Store(n, relative_accuracy)
+        self._kind = _known(kind)
+
+    def __len__(self) -> int:
+        return self._store.n
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups; the new ones are empty."""
+        self._store.resize(n)
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add numbers to their groups. Raises `TypeError` for other types."""
+        numbers = as_numbers(values, np.float64, DDSketch.family)
+        at = numbers.per_value(as_groups(groups, numbers.length, len(self)))
+        self._store.update(at, numbers.numbers)
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Fold protobufs in. Raises `SketchError` for bytes that are none."""
+        at, images = as_images(groups, column, len(self), "DDSketch")
+        self._store.merge_images(at, images.data, images.offsets)
+
+    def to_arrow(self) -> pa.Array:
+        """A protobuf a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        return image_column(*self._store.images())
+
+    def answers(self, **question: Any) -> pa.Array:
+        """What `DDSketch.answer` gives, of each group: a struct of n and a list of quantiles."""
+        seen = seen_by(self._store)
+        some = seen > 0
+        shares = np.array(USUAL_QUANTILES)
+        found = quantiles(self._store, shares, self._kind == "long")
+        columns = [np.tile(shares, int(some.sum())), *(column[some].ravel() for column in found)]
+        rows = pa.StructArray.from_arrays(columns, ["q", "value", "lower", "upper"])
+        ends = np.concatenate([[0], np.cumsum(some * len(shares))]).astype(np.int32)
+        whole = bool((seen == np.floor(seen)).all())
+        n = pa.array(seen.astype(np.int64) if whole else seen)
+        return pa.StructArray.from_arrays([n, pa.ListArray.from_arrays(ends, rows)], ["n", "quantiles"])
+
+    def __getitem__(self, group: int) -> DDSketch:
+        sketch = DDSketch(self._store.relative_accuracy, self._kind)
+        sketch._store.merge_image(0, self._store.image(range(len(self))[group]))
+        return sketch

@@ -1,0 +1,217 @@
+"""Many DDSketches to and from their protobufs, in the plain layout that nearly all of them have.
+
+    0a 09 09 <gamma: 8 bytes>                      mapping
+    12 <size> [12 <bytes> <counts> [18 <first>]]   positive values: consecutive keys from `first` on
+    1a <size> [12 <bytes> <counts> [18 <first>]]   negative values
+    [21 <zeros: 8 bytes>]
+
+Sizes are varints, `first` a zigzag varint, left out where it is 0; counts are doubles, little-endian. This is
+what the protobuf library writes of such a sketch; whatever differs is read by that library (`read_image`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.jit import kernel
+from .update import widen
+
+DONE, NO_ROOM, NOT_PLAIN = 0, 1, 2
+_FAR = np.int64(1 << 40)
+_MOST = 2.0**62
+
+
+@kernel
+def _varint_size(x):  # type: ignore[no-untyped-def]
+    size = 1
+    while x >= 128:
+        x >>= 7
+        size += 1
+    return size
+
+
+@kernel
+def _put_varint(data, at, x):  # type: ignore[no-untyped-def]
+    while x >= 128:
+        data[at] = (x & 127) | 128
+        x >>= 7
+        at += 1
+    data[at] = x
+    return at + 1
+
+
+@kernel
+def _put_bits(data, at, bits):  # type: ignore[no-untyped-def]
+    for i in range(8):
+        data[at + i] = (bits >> (8 * i)) & 255
+    return at + 8
+
+
+@kernel
+def _get_varint(data, at, end):  # type: ignore[no-untyped-def]
+    """(where it ends, its value); where is −1 if it doesn't end before `end`, or is no 35 bits."""
+    value = np.int64(0)
+    for i in range(5):
+        if at + i >= end:
+            break
+        byte = np.int64(data[at + i])
+        value |= (byte & 127) << (7 * i)
+        if byte < 128:
+            return at + i + 1, value
+    return np.int64(-1), np.int64(0)
+
+
+@kernel
+def _get_bits(data, at):  # type: ignore[no-untyped-def]
+    bits = np.int64(0)
+    for i in range(8):
+        bits |= np.int64(data[at + i]) << np.int64(8 * i)
+    return bits
+
+
+@kernel
+def _window_size(count, first):  # type: ignore[no-untyped-def]
+    if count == 0:
+        return np.int64(0)
+    size = 1 + _varint_size(8 * count) + 8 * count
+    return size if first == 0 else size + 1 + _varint_size((first << 1) ^ (first >> 63))
+
+
+@kernel
+def measure(state, spans, sizes):  # type: ignore[no-untyped-def]
+    """Of each sketch and sign where its counts lie in the pool, how many, the first key; and all bytes.
+
+    Empty ends of windows are left out.
+    """
+    for g in range(len(sizes)):
+        sizes[g] = 11
+        start = state.start[g]
+        for s in range(2):
+            begin, end = np.int64(0), np.int64(0)
+            if start >= 0:
+                begin = start + 2 + (state.length[g, 0] if s else 0)
+                end = begin + state.length[g, s]
+            window = begin
+            while begin < end and state.pool[begin] == 0.0:
+                begin += 1
+            while begin < end and state.pool[end - 1] == 0.0:
+                end -= 1
+            first = state.low[g, s] + begin - window
+            spans[g, s, 0], spans[g, s, 1], spans[g, s, 2] = begin, end - begin, first
+            size = _window_size(end - begin, first)
+            sizes[g] += 1 + _varint_size(size) + size
+        if start >= 0 and state.pool[start] != 0.0:
+            sizes[g] += 9
+
+
+@kernel
+def write(state, gamma_bits, spans, offsets, data):  # type: ignore[no-untyped-def]
+    """Each sketch's protobuf from ``offsets[g]`` on, in the sizes that `measure` gave."""
+    bits = state.pool.view(np.int64)
+    for g in range(len(offsets) - 1):
+        at = offsets[g]
+        data[at], data[at + 1], data[at + 2] = 0x0A, 9, 9
+        at = _put_bits(data, at + 3, gamma_bits)
+        for s in range(2):
+            begin, count, first = spans[g, s, 0], spans[g, s, 1], spans[g, s, 2]
+            data[at] = 0x1A if s else 0x12
+            at = _put_varint(data, at + 1, _window_size(count, first))
+            if count:
+                data[at] = 0x12
+                at = _put_varint(data, at + 1, 8 * count)
+                for i in range(begin, begin + count):
+                    at = _put_bits(data, at, bits[i])
+                if first:
+                    data[at] = 0x18
+                    at = _put_varint(data, at + 1, (first << 1) ^ (first >> 63))
+        start = state.start[g]
+        if start >= 0 and state.pool[start] != 0.0:
+            data[at] = 0x21
+            _put_bits(data, at + 1, bits[start])
+
+
+@kernel
+def _window(data, at, end, tag, bits, filled, found):  # type: ignore[no-untyped-def]
+    """Read one window's counts into `bits` from `filled` on; gives where it ends, −1 if it isn't plain.
+
+    `found` gets where its counts lie in `bits`, how many there are, and the first key.
+    """
+    found[0], found[1], found[2] = filled, 0, 0
+    if at >= end or data[at] != tag:
+        return np.int64(-1)
+    at, size = _get_varint(data, at + 1, end)
+    if at < 0 or at + size > end:
+        return np.int64(-1)
+    stop = at + size
+    if size == 0:
+        return stop
+    if data[at] != 0x12:
+        return np.int64(-1)
+    at, size = _get_varint(data, at + 1, stop)
+    if at < 0 or size % 8 or at + size > stop:
+        return np.int64(-1)
+    for i in range(size // 8):
+        bits[filled + i] = _get_bits(data, at + 8 * i)
+    found[1] = size // 8
+    at += size
+    if at < stop:
+        if data[at] != 0x18:
+            return np.int64(-1)
+        at, first = _get_varint(data, at + 1, stop)
+        if at != stop or first >= 1 << 32:
+            return np.int64(-1)
+        found[2] = (first >> 1) ^ -(first & 1)
+    return stop
+
+
+@kernel
+def merge(state, gamma, infinite, data, offsets, groups, bits, at):  # type: ignore[no-untyped-def]
+    """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``, from number `at` on.
+
+    Gives how many are done, and why no more: `NO_ROOM` in the pool, or one that is `NOT_PLAIN` or not valid.
+    `bits` has room for the counts of any.
+    """
+    counts = bits.view(np.float64)
+    windows = np.zeros((2, 3), np.int64)
+    low, high = np.empty(2, np.int64), np.empty(2, np.int64)
+    for i in range(at, len(groups)):
+        here, end = offsets[i], offsets[i + 1]
+        if end - here < 11 or data[here] != 0x0A or data[here + 1] != 9 or data[here + 2] != 9:
+            return i, NOT_PLAIN
+        bits[0] = _get_bits(data, here + 3)
+        if not abs(counts[0] - gamma) <= 1e-9 * gamma:
+            return i, NOT_PLAIN
+        here = _window(data, here + 11, end, 0x12, bits, 1, windows[0])
+        if here >= 0:
+            here = _window(data, here, end, 0x1A, bits, 1 + windows[0, 1], windows[1])
+        if here < 0 or (here < end and (end - here != 9 or data[here] != 0x21)):
+            return i, NOT_PLAIN
+        bits[0] = _get_bits(data, here + 1) if here < end else np.int64(0)
+        total = 0.0
+        for j in range(1 + windows[0, 1] + windows[1, 1]):
+            if not (counts[j] >= 0.0 and counts[j] < _MOST):
+                return i, NOT_PLAIN
+            total += counts[j]
+        if total >= _MOST:
+            return i, NOT_PLAIN
+        for s in range(2):
+            while windows[s, 1] and counts[windows[s, 0]] == 0.0:
+                windows[s, 0] += 1
+                windows[s, 1] -= 1
+                windows[s, 2] += 1
+            while windows[s, 1] and counts[windows[s, 0] + windows[s, 1] - 1] == 0.0:
+                windows[s, 1] -= 1
+            low[s], high[s] = _FAR, -_FAR
+            if windows[s, 1]:
+                low[s], high[s] = windows[s, 2], windows[s, 2] + windows[s, 1] - 1
+                if low[s] < -infinite or high[s] > infinite:
+                    return i, NOT_PLAIN
+        g = groups[i]
+        if not widen(state, g, low, high):
+            return i, NO_ROOM
+        state.pool[state.start[g]] += counts[0]
+        for s in range(2):
+            to = state.start[g] + 2 + windows[s, 2] - state.low[g, s] + (state.length[g, 0] if s else 0)
+            for j in range(windows[s, 1]):
+                state.pool[to + j] += counts[windows[s, 0] + j]
+    return len(groups), DONE

@@ -1,0 +1,151 @@
+"""Which bucket of a DDSketch a double belongs in: two look-ups and a comparison, no logarithm.
+
+The doubles of either sign, as their bits, fall into slots: 0 for those that count as zero, then one for each
+key ⌈log_γ |x|⌉, one for the infinity and one for NaN; the negative ones' follow after all the positive ones'.
+Their range is cut into cells by the upper bits, so fine that no cell holds more than one slot's end: a cell
+knows its first slot and that end. Accuracies too fine for a table of some megabytes take the logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.jit import kernel, lean
+
+_MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
+_MANTISSA = np.int64(0x000FFFFFFFFFFFFF)
+_ONE = np.int64(0x3FF0000000000000)
+_ROOT_TWO = np.int64(0x3FF6A09E667F3BCD)
+_INFINITY = np.int64(0x7FF0000000000000)
+_TWO_OVER_LN2 = 2.0 / np.log(2.0)
+_FINEST_CELLS = 9
+_ULPS = 2048
+"""How far, in units of the last place, a bucket's end may lie from where 2^(key / multiplier) has it."""
+
+
+class Slots(NamedTuple):
+    """`multiplier` is 1 / log2 γ, `least` the bits of the least magnitude that is no zero, `first` the key of
+    slot 1, `spread` the number of slots of either sign. Cell c, of the bits ``x >> shift`` = c, begins in
+    slot ``bases[c]``, and what is above ``ends[c]`` (uint64) is in the next one; no cells: no table."""
+
+    multiplier: float
+    least: int
+    first: int
+    spread: int
+    shift: int
+    ends: np.ndarray
+    bases: np.ndarray
+
+
+@kernel
+def keys(block, multiplier, exponents, mantissas, out):  # type: ignore[no-untyped-def]
+    """The key ⌈log_γ |x|⌉ of each value, int64; `multiplier` is 1 / log2 γ.
+
+    log2 by the exponent and 2 atanh((m − 1) / (m + 1)) of a mantissa in [√½, √2): eight terms, 2e-14.
+    An infinity has the exponent 1027, so that its key is no finite number's.
+    """
+    bits = block.view(np.int64)
+    for i in range(len(block)):
+        b = bits[i] & _MAGNITUDE
+        m = (b & _MANTISSA) | _ONE
+        over = np.int64(m > _ROOT_TWO)
+        exponents[i] = (b >> 52) - 1023 + over + 3 * np.int64(b == _INFINITY)
+        mantissas[i] = m - (over << 52)
+    numbers = mantissas.view(np.float64)
+    for i in range(len(block)):
+        s = (numbers[i] - 1.0) / (numbers[i] + 1.0)
+        t = s * s
+        p = 1 / 13 + t * (1 / 15)
+        p = 1 / 9 + t * (1 / 11 + t * p)
+        p = 1 / 5 + t * (1 / 7 + t * p)
+        p = 1.0 + t * (1 / 3 + t * p)
+        out[i] = np.int64(np.ceil((exponents[i] + _TWO_OVER_LN2 * s * p) * multiplier))
+
+
+@lean
+def look_up(bits, shift, ends, bases, out):  # type: ignore[no-untyped-def]
+    """The slot of each double, given by its bits (uint64), from the table."""
+    for i in range(len(bits)):
+        b = bits[i]
+        cell = b >> np.uint64(shift)
+        out[i] = bases[cell] + np.int32(b > ends[cell])
+
+
+@lean
+def tally(bits, shift, ends, bases, counts):  # type: ignore[no-untyped-def]
+    """Count each double, given by its bits (uint64), in its slot."""
+    for i in range(len(bits)):
+        b = bits[i]
+        cell = b >> np.uint64(shift)
+        counts[np.uint64(bases[cell] + np.int32(b > ends[cell]))] += np.int32(1)
+
+
+@kernel
+def work_out(block, slots, found):  # type: ignore[no-untyped-def]
+    """The slot of each double by its logarithm."""
+    n = len(block)
+    exponents, mantissas, numbers = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    keys(block, slots.multiplier, exponents, mantissas, numbers)
+    bits = block.view(np.int64)
+    for i in range(n):
+        magnitude = bits[i] & _MAGNITUDE
+        slot = numbers[i] - slots.first + 1
+        slot = 0 if magnitude < slots.least else (slots.spread - 1 if magnitude > _INFINITY else slot)
+        found[i] = slot + (slots.spread if bits[i] < 0 else 0)
+
+
+@lru_cache(maxsize=16)
+def slots_of(gamma: float) -> Slots:
+    """The slots for buckets of the ratio `gamma`.
+
+    >>> slots = slots_of(1.02 / 0.98)
+    >>> slots.first, slots.spread, len(slots.ends)
+    (-17706, 35504, 262144)
+    """
+    multiplier = math.log(2) / math.log(gamma)
+    extremes = np.array([sys.float_info.min * gamma, sys.float_info.max, math.inf]).view(np.int64)
+    least, largest, infinity = (int(x) for x in extremes)
+    first, last, infinite = (int(key) for key in _keys_of(extremes, multiplier))
+    spread = infinite - first + 3
+    nothing = Slots(multiplier, least, first, spread, 0, np.empty(0, np.uint64), np.empty(0, np.int32))
+    if (last - first) / 2046 > 1 << _FINEST_CELLS:
+        return nothing
+    slot_ends = np.concatenate([[least - 1], _ends(first, last, multiplier), [largest, infinity]])
+    for fineness in range(3, _FINEST_CELLS + 1):
+        shift = 52 - fineness
+        if (np.diff(slot_ends >> shift) > 0)[:-1].all():
+            break
+    else:
+        return nothing
+    starts = np.arange(1 << (63 - shift), dtype=np.int64) << shift
+    slot = np.searchsorted(slot_ends, starts)
+    ends = np.append(slot_ends, np.iinfo(np.int64).max)[slot].view(np.uint64)
+    bases = slot + np.where(slot > last - first + 1, infinite - last - 1, 0)
+    return nothing._replace(
+        shift=shift,
+        ends=np.concatenate([ends, ends | np.uint64(1 << 63)]),
+        bases=np.concatenate([bases, bases + spread]).astype(np.int32),
+    )
+
+
+def _keys_of(bits: np.ndarray, multiplier: float) -> np.ndarray:
+    exponents, mantissas, out = np.empty((3, len(bits)), np.int64)
+    keys(bits.view(np.float64), multiplier, exponents, mantissas, out)
+    return out
+
+
+def _ends(first: int, last: int, multiplier: float) -> np.ndarray:
+    """The bits of the largest double of each key from `first` on, before `last`."""
+    wanted = np.arange(first, last)
+    whole, rest = np.divmod(wanted / multiplier, 1.0)
+    ends = np.ldexp(np.exp2(rest), whole.astype(np.int64)).view(np.int64) - _ULPS
+    step = _ULPS
+    while step:
+        ends += step * (_keys_of(ends + step, multiplier) <= wanted)
+        step //= 2
+    return ends

@@ -1,0 +1,209 @@
+"""The arrays of many DDSketches, their bytes, and the growth of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from ..core.parameters import real
+from ..core.protocol import SketchError
+from ..kll.update import order_by_group
+from . import images
+from . import update as kernels
+from .proto import DDSketchMessage
+from .slots import Slots, slots_of, tally
+
+FINEST, COARSEST = 1e-4, 0.5
+_SLICE = 1 << 20
+_MANY, _MOST = 1 << 16, 1 << 30
+"""Values from which on all slots are counted at once, and that their counts can take."""
+
+
+class Store:
+    """`n` DDSketches of one relative accuracy."""
+
+    def __init__(self, n: int, relative_accuracy: float) -> None:
+        self.relative_accuracy = real("DDSketch", "relative_accuracy", relative_accuracy, FINEST, COARSEST)
+        self.gamma = 1 + 2 * self.relative_accuracy / (1 - self.relative_accuracy)
+        self.multiplier = math.log(2) / math.log(self.gamma)
+        self.infinite = math.ceil(1027 * self.multiplier)
+        self.n = 0
+        self.state = self._empty(0)
+        self.resize(n)
+
+    @staticmethod
+    def _empty(n: int) -> kernels.State:
+        windows = np.zeros((2, n, 2), np.int64)
+        return kernels.State(
+            np.empty(0), np.zeros(1, np.int64), np.full(n, -1, np.int64), windows[0], windows[1]
+        )
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` sketches."""
+        old = self.state
+        if n > len(old.start):
+            new = self._empty(max(n, 2 * self.n))
+            for name in ("start", "low", "length"):
+                getattr(new, name)[: len(old.start)] = getattr(old, name)
+            self.state = new._replace(pool=old.pool, used=old.used)
+        self.n = max(self.n, n)
+
+    @property
+    def slots(self) -> Slots:
+        """Which bucket a value belongs in; worked out when the first value comes."""
+        return slots_of(self.gamma)
+
+    def update_one(self, g: int, numbers: np.ndarray) -> None:
+        """Count doubles in sketch `g`."""
+        slots = self.slots
+        if len(numbers) < _MANY or not len(slots.ends):
+            self._run(kernels.update_one, len(numbers), slots, g, numbers)
+            return
+        for at in range(0, len(numbers), _MOST):
+            counts = np.zeros(2 * slots.spread, np.int32)
+            bits = numbers[at : at + _MOST].view(np.uint64)
+            tally(bits, slots.shift, slots.ends, slots.bases, counts)
+            for sign, own in enumerate(np.split(counts, 2)):
+                filled = np.flatnonzero(own[1:-1])
+                first, end = (filled[0], filled[-1] + 1) if len(filled) else (0, 0)
+                buckets = own[1 + first : 1 + end].astype(np.float64)
+                self.add(g, sign, int(first) + slots.first, buckets, float(own[0]))
+
+    def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
+        """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range)."""
+        for at in range(0, len(numbers), _SLICE):
+            some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
+            if len(values) * 4 < self.n:
+                self._run(kernels.update_rows, len(values), self.slots, some, values)
+            else:
+                ends, ordered = np.zeros(self.n, np.int64), np.empty_like(values)
+                order_by_group(some, values, ends, ordered)
+                self._run(kernels.update_sorted, len(values), self.slots, ends, ordered)
+
+    def _run(self, kernel: Callable[..., int], end: int, *arguments: Any) -> None:
+        done = 0
+        while done < end:
+            done = kernel(self.state, *arguments, done)
+            if done < end:
+                self._make_room()
+
+    def _make_room(self) -> None:
+        """A pool of twice what is used, and at least room for one sketch of every double."""
+        old = self.state
+        live = int(old.length.sum()) + 2 * len(old.start)
+        widest = 2 * (2 * self.infinite + 100) if live > 20_000 else 4096
+        size = 2 * live + max(widest, 2 * (len(old.pool) - live) if live < len(old.pool) // 4 else 0)
+        pool = np.empty(max(size, len(old.pool) + 4096))
+        kernels.repack(old, pool)
+        self.state = old._replace(pool=pool)
+
+    def window(self, g: int, sign: int) -> tuple[int, np.ndarray]:
+        """The first key and the counts of the positive (0) or negative (1) values, empty ends left out."""
+        state = self.state
+        start = int(state.start[g])
+        if start < 0:
+            return 0, np.empty(0)
+        begin = start + 2 + (int(state.length[g, 0]) if sign else 0)
+        counts = state.pool[begin : begin + int(state.length[g, sign])]
+        filled = np.flatnonzero(counts)
+        if not len(filled):
+            return 0, np.empty(0)
+        return int(state.low[g, sign]) + int(filled[0]), counts[filled[0] : filled[-1] + 1]
+
+    def zeros(self, g: int) -> float:
+        """How many zeros sketch `g` has seen."""
+        start = int(self.state.start[g])
+        return float(self.state.pool[start]) if start >= 0 else 0.0
+
+    def add(self, g: int, sign: int, first: int, counts: np.ndarray, zeros: float) -> None:
+        """Add counts of consecutive keys."""
+        self._run(kernels.add, 1, g, sign, first, counts, zeros)
+
+    def image(self, g: int) -> bytes:
+        """The protobuf of sketch `g`."""
+        message = DDSketchMessage(zeroCount=self.zeros(g))
+        message.mapping.gamma = self.gamma
+        for sign, part in enumerate((message.positiveValues, message.negativeValues)):
+            first, counts = self.window(g, sign)
+            part.SetInParent()
+            if len(counts):
+                part.contiguousBinCounts.extend(counts.tolist())
+                part.contiguousBinIndexOffset = first
+        return bytes(message.SerializeToString(deterministic=True))
+
+    def images(self) -> tuple[np.ndarray, np.ndarray]:
+        """All sketches' protobufs one after the other, and where each begins and ends (int64)."""
+        spans, sizes = np.empty((self.n, 2, 3), np.int64), np.empty(self.n, np.int64)
+        images.measure(self.state, spans, sizes)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        data = np.empty(offsets[-1], np.uint8)
+        gamma = np.array([self.gamma]).view(np.int64)[0]
+        images.write(self.state, gamma, spans, offsets, data)
+        return data, offsets
+
+    def merge_images(self, groups: np.ndarray, data: np.ndarray, offsets: np.ndarray) -> None:
+        """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``."""
+        ends = np.ascontiguousarray(offsets, np.int64)
+        bits = np.empty(int(np.diff(ends).max(initial=0)) // 8 + 1, np.int64)
+        done, more = 0, (self.gamma, self.infinite, data, ends, groups, bits)
+        while done < len(groups):
+            done, why = images.merge(self.state, *more, done)
+            if why == images.NO_ROOM:
+                self._make_room()
+            elif why == images.NOT_PLAIN:
+                self.merge_image(int(groups[done]), data[ends[done] : ends[done + 1]].tobytes())
+                done += 1
+
+    def merge_image(self, g: int, data: bytes) -> None:
+        """Add the counts of a protobuf. Raises `SketchError` for other bytes and other accuracies."""
+        gamma, zeros, parts = read_image(data)
+        if not math.isclose(gamma, self.gamma, rel_tol=1e-9):
+            raise SketchError(
+                f"DDSketch: sketches of relative accuracy {self.relative_accuracy:.6g} and "
+                f"{(gamma - 1) / (gamma + 1):.6g} have different buckets and can't be merged"
+            )
+        checked = [(sign, *self._dense(*part)) for sign, part in enumerate(parts)]
+        for sign, first, counts in checked:
+            self.add(g, sign, first, counts, zeros if sign == 0 else 0.0)
+
+    def _dense(self, places: np.ndarray, counts: np.ndarray) -> tuple[int, np.ndarray]:
+        if not len(places):
+            return 0, counts
+        first, last = int(places.min()), int(places.max())
+        if first < -self.infinite or last > self.infinite:
+            raise SketchError(f"DDSketch: bucket {first if first < -self.infinite else last} is of no double")
+        dense = np.zeros(last - first + 1)
+        np.add.at(dense, places - first, counts)
+        return first, dense
+
+
+def read_image(data: bytes) -> tuple[float, float, list[tuple[np.ndarray, np.ndarray]]]:
+    """γ, the count of zeros, and the keys and counts of positive and negative values; or `SketchError`."""
+    message = DDSketchMessage()
+    try:
+        message.ParseFromString(bytes(data))
+    except DecodeError:
+        raise SketchError(f"DDSketch: these {len(data)} bytes are no DDSketch protobuf") from None
+    mapping, zeros = message.mapping, message.zeroCount
+    if not 1 < mapping.gamma < 10 or mapping.interpolation != 0 or mapping.indexOffset != 0:
+        raise SketchError(
+            f"DDSketch: expected logarithmic buckets with gamma above 1 and no offset, got gamma "
+            f"{mapping.gamma}, interpolation {mapping.interpolation}, offset {mapping.indexOffset}"
+        )
+    parts = []
+    for part in (message.positiveValues, message.negativeValues):
+        run = np.array(part.contiguousBinCounts, np.float64)
+        places = [
+            np.arange(len(run)) + part.contiguousBinIndexOffset,
+            np.array(list(part.binCounts), np.int64),
+        ]
+        counts = np.concatenate([run, np.array(list(part.binCounts.values()), np.float64)])
+        parts.append((np.concatenate(places).astype(np.int64)[counts != 0], counts[counts != 0]))
+    numbers = np.concatenate([[zeros], parts[0][1], parts[1][1]])
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() < 2.0**62):
+        raise SketchError("DDSketch: a count is negative, infinite or NaN")
+    return float(mapping.gamma), float(zeros), parts

@@ -1,0 +1,291 @@
+"""Smallest, largest, earliest and latest value a group, of numbers, dates, booleans, strings or binary.
+
+All four keep the value that comes first in a total order, so that merging is associative and commutative,
+the earliest and latest that of the order of `moments`. Values are kept so that they compare as bits do:
+numbers are mapped to int64 keys in that order (complemented for the largest and the latest), strings compare
+by their bytes. NaN is the largest float and −0.0 lies below 0.0, nearly as in Spark (which takes the zeros as
+one).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..core.columns import Kind, Values, as_array, as_values, stored_values
+from ..core.group_numbers import as_groups, grown
+from ..core.moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
+from ..core.protocol import Groups, SketchError
+from . import update as kernels
+
+_NO_NUMBERS = np.empty(0, np.int64)
+_SIGN = np.int64(-(2**63))
+
+
+class _Extreme(Groups):
+    """The first value of each group in the order of (moment, value), both reversed where `_sign` is −1."""
+
+    _name: ClassVar[str]
+    _sign: ClassVar[int]
+    _timed: ClassVar[bool] = False
+
+    def __init__(self, n: int = 0, type: Any = None) -> None:
+        self._type = None if type is None else _stored_type(_as_type(type))
+        self._n = 0
+        self._moment = np.zeros((0, len(FIELDS) if self._timed else 0), np.int64)
+        self._key = np.zeros(0, np.int64)  # for strings: where in the arena
+        self._size = np.full(0, -1, np.int64)  # bytes of a string, 0 for a number, −1 for none yet
+        self._seen = np.zeros(0, np.uint8)
+        self._row = np.full(0, -1, np.int64)
+        self._arena = np.empty(0, np.uint8)
+        self._used = 0
+        self.resize(n)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def resize(self, n: int) -> None:
+        if n > len(self._key):
+            room = max(n, 2 * self._n)
+            self._moment = grown(self._moment, room)
+            self._key = grown(self._key, room)
+            self._size = grown(self._size, room, -1)
+            self._seen = grown(self._seen, room)
+            self._row = grown(self._row, room, -1)
+        self._n = max(n, self._n)
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add values, of one type from the first to the last.
+
+        Raises `TypeError` for a change of type, and, for first and last, where `time=` is missing.
+        """
+        if not isinstance(values, Values):
+            values = as_array(values)
+        found = values if isinstance(values, Values) else stored_values(values)
+        numbers = as_groups(groups, found.length, self._n)
+        when = TIMELESS
+        if self._timed:
+            if inputs.get("time") is None:
+                raise TypeError(f"{self._name}: needs the rows' event time, update(groups, values, time=…)")
+            when = moments(len(numbers), self._name, **inputs)
+        in_order = inputs.get("offset") is not None
+        self._take(numbers, when, found, _leaf(values), in_order)
+
+    def _take(
+        self, groups: np.ndarray, when: np.ndarray, found: Values, leaf: pa.DataType, in_order: bool
+    ) -> None:
+        """Take values in; of one moment the first or last row's if rows are `in_order`, else by value."""
+        if not len(found):
+            return
+        groups = found.per_value(groups)
+        leaf = _stored_type(leaf)
+        if self._type is None:
+            self._type = leaf
+        elif self._type != leaf:
+            raise TypeError(
+                f"{self._name}: this column was {self._type} and is {leaf} now; cast it to one type"
+            )
+        if self._timed:
+            when = found.per_value(when)
+            known = when[:, 0] != NO_TIME
+            if not known.all():
+                kept = np.flatnonzero(known)
+                groups, when = groups[kept], when[kept]
+                found = as_values(found.to_arrow().take(pa.array(kept)))
+            if self._sign < 0:
+                when = ~when
+        if found.kind in ("string", "binary"):
+            self._take_strings(groups, when, found, in_order)
+            return
+        keys = _keys(found, leaf)
+        if self._sign < 0:
+            keys = ~keys
+        if self._timed:
+            prefer = self._sign * int(in_order)
+            kernels.earliest(groups, when, keys, self._moment, self._key, self._seen, prefer)
+        else:
+            kernels.least(groups, keys, self._key, self._seen)
+
+    def _take_strings(self, groups: np.ndarray, when: np.ndarray, found: Values, in_order: bool) -> None:
+        touched = np.empty(min(len(groups), self._n), np.int64)
+        state = self._row, self._moment, self._key, self._size
+        rows = when, found.offsets, found.data, self._sign
+        touched = touched[: kernels.choose_rows(groups, *rows, in_order, self._row, touched)]
+        needed = kernels.drop_losers(touched, *rows, *state, self._arena)
+        if self._used + needed > len(self._arena):
+            self._compact(needed)
+        self._used = kernels.keep_rows(
+            touched, when, found.offsets, found.data, *state, self._arena, self._used
+        )
+
+    def _compact(self, needed: int) -> None:
+        """Drop the bytes of values that were beaten, and leave as much room again."""
+        offsets, data = self._strings()
+        self._arena = np.empty(2 * (len(data) + needed), np.uint8)
+        self._arena[: len(data)] = data
+        self._key[: self._n] = offsets[:-1]
+        self._used = len(data)
+
+    def _strings(self) -> tuple[np.ndarray, np.ndarray]:
+        size = self._size[: self._n]
+        offsets = np.empty(self._n + 1, np.int64)
+        data = np.empty(int(np.maximum(size, 0).sum()), np.uint8)
+        kernels.gather(self._key[: self._n], size, self._arena, offsets, data)
+        return offsets, data
+
+    def answers(self, **question: Any) -> pa.Array:
+        """The plain value of every group, in group order, null where there is none."""
+        kind = self._type
+        if kind is None:
+            return pa.nulls(self._n)
+        if kind in (pa.string(), pa.binary()):
+            absent = self._size[: self._n] < 0
+            offsets, data = self._strings()
+            if len(data) >= 1 << 31:
+                raise OverflowError(f"{self._name}: {len(data)} bytes of strings don't fit one Arrow column")
+            text: Kind = "string" if kind == pa.string() else "binary"
+            array = Values(text, _NO_NUMBERS, offsets.astype(np.int32), data, None).to_arrow()
+            return pc.if_else(pa.array(absent), pa.scalar(None, kind), array) if absent.any() else array
+        keys = self._key[: self._n]
+        return _from_keys(~keys if self._sign < 0 else keys, kind, self._seen[: self._n] == 0)
+
+    def to_arrow(self) -> pa.Array:
+        """Values in the column's type; for first and last structs of time, partition, offset and value."""
+        values = self.answers()
+        if not self._timed:
+            return values
+        when = self._moment[: self._n]
+        return as_struct(~when if self._sign < 0 else when, values)
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Fold in values, for first and last structs as `to_arrow` wrote them, now or in earlier versions."""
+        column = as_array(column)
+        if not self._timed:
+            self.update(groups, column)
+            return
+        numbers = as_groups(groups, len(column), self._n)
+        if pa.types.is_null(column.type):
+            return
+        if not pa.types.is_struct(column.type):
+            raise SketchError(f"{self._name}: expected a column of structs to merge, got {column.type}")
+        kept = column.is_valid()
+        when, values = of_struct(column.filter(kept), self._name)
+        rows = numbers[kept.to_numpy(zero_copy_only=False)]
+        self._take(rows, when, stored_values(values), _leaf(values), in_order=False)
+
+    def __getitem__(self, group: int) -> Any:
+        return self.answers()[range(self._n)[group]].as_py()
+
+
+class MinGroups(_Extreme):
+    """Smallest value a group. Exact. NaN counts only where there is nothing else.
+
+    `type` (an Arrow type) fixes the column's type before the first value; otherwise the first column decides.
+
+    >>> lowest = MinGroups(2)
+    >>> lowest.update([0, 0, 1], ["pear", "fig", None])
+    >>> lowest.to_arrow().to_pylist()
+    ['fig', None]
+    """
+
+    _name = "min"
+    _sign = 1
+
+
+class MaxGroups(_Extreme):
+    """Largest value a group. Exact. NaN is larger than any number, as in Spark.
+
+    >>> highest = MaxGroups(1)
+    >>> highest.update([0, 0], [2, 7])
+    >>> highest[0]
+    7
+    """
+
+    _name = "max"
+    _sign = -1
+
+
+class FirstGroups(_Extreme):
+    """Value with the earliest event time a group. Exact.
+
+    Times are timestamps, or int64 microseconds since 1970; rows without a time are skipped. Of several rows
+    of that time the one of the lowest ``partition=`` and ``offset=``, and the first row of those; without
+    offsets, where rows have no order, the smallest value.
+
+    >>> opening = FirstGroups(1)
+    >>> opening.update([0, 0, 0], [7.5, 7.0, 6.5], time=[20, 10, 10], offset=[3, 4, 5])
+    >>> opening[0]
+    7.0
+    """
+
+    _name = "first"
+    _sign = 1
+    _timed = True
+
+
+class LastGroups(_Extreme):
+    """Value with the latest event time a group. Exact.
+
+    Of several rows of that time the one of the highest partition and offset, and the last row of those;
+    without offsets the largest value; see `FirstGroups`.
+
+    >>> closing = LastGroups(1)
+    >>> closing.update([0, 0], ["b", "a"], time=[20, 20], offset=[3, 4])
+    >>> closing[0]
+    'a'
+    """
+
+    _name = "last"
+    _sign = -1
+    _timed = True
+
+
+def _as_type(type: Any) -> pa.DataType:
+    return type if isinstance(type, pa.DataType) else pa.type_for_alias(str(type))
+
+
+def _leaf(values: Any) -> pa.DataType:
+    """The type of a column's values, within lists and dictionaries."""
+    if isinstance(values, Values):
+        return _as_type({"float64": "double"}.get(values.kind, values.kind))
+    leaf = values.type
+    while hasattr(leaf, "value_type"):
+        leaf = leaf.value_type
+    return leaf
+
+
+def _stored_type(leaf: pa.DataType) -> pa.DataType:
+    """The type a column of `leaf` is kept in: the widest of its sort."""
+    if pa.types.is_integer(leaf):
+        return pa.uint64() if leaf == pa.uint64() else pa.int64()
+    if pa.types.is_floating(leaf):
+        return pa.float64()
+    if pa.types.is_string(leaf) or pa.types.is_large_string(leaf) or pa.types.is_string_view(leaf):
+        return pa.string()
+    if pa.types.is_binary(leaf) or pa.types.is_large_binary(leaf) or pa.types.is_binary_view(leaf):
+        return pa.binary()
+    return leaf
+
+
+def _keys(found: Values, kind: pa.DataType) -> np.ndarray:
+    if found.kind == "float64":
+        keys = np.empty(len(found), np.int64)
+        kernels.order_doubles(found.numbers, keys)
+        return keys
+    return found.numbers ^ _SIGN if kind == pa.uint64() else found.numbers
+
+
+def _from_keys(keys: np.ndarray, kind: pa.DataType, absent: np.ndarray) -> pa.Array:
+    if kind == pa.float64():
+        bits = keys ^ ((keys >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+        return pa.array(bits.view(np.float64), mask=absent)
+    if kind == pa.uint64():
+        return pa.array((keys ^ _SIGN).view(np.uint64), mask=absent)
+    if kind == pa.bool_():
+        return pa.array(keys != 0, mask=absent)
+    if pa.types.is_temporal(kind) and kind.bit_width == 32:
+        return pa.array(keys.astype(np.int32), mask=absent).view(kind)
+    return pa.array(keys.copy(), mask=absent).view(kind)

@@ -1,0 +1,319 @@
+"""Exact aggregates beside the approximate ones: counts, sums, means, variances, extremes.
+
+They follow the `Groups` protocol, so that a table of sketches holds them like any other column, but in plain
+Arrow types that SQL can merge on its own:
+
+| aggregate | column | merges in SQL by |
+|---|---|---|
+| `CountGroups` | int64 | `sum` |
+| `SumGroups` | decimal(38, 0) of whole numbers, or double | `sum` |
+| `MeanGroups` | struct(n int64, sum double) | `sum` of both |
+| `VarianceGroups` | struct(n int64, mean double, m2 double) | Chan's formula |
+| `MinGroups`, `MaxGroups` | the column's type | `min`, `max` |
+| `FirstGroups`, `LastGroups` | struct(time timestamp, partition int32, offset int64, value) | `min`, `max` |
+
+Nulls are skipped; of a list column every element counts. A group that saw nothing is null (a count is 0).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..core.columns import Values, as_array, as_values, flattened
+from ..core.decimals import halves, whole
+from ..core.group_numbers import as_groups, grown
+from ..core.protocol import Groups, SketchError
+from . import update as kernels
+from .extremes import FirstGroups, LastGroups, MaxGroups, MinGroups
+
+__all__ = [
+    "CountGroups",
+    "FirstGroups",
+    "LastGroups",
+    "MaxGroups",
+    "MeanGroups",
+    "MinGroups",
+    "SumGroups",
+    "VarianceGroups",
+]
+
+_NO_COUNTS = np.empty(0, np.int64)
+_MOST = 1 << 30
+
+
+class _Arrays(Groups):
+    """State arrays of one length, grown together; subclasses name them with their dtypes."""
+
+    _state: ClassVar[dict[str, Any]]
+
+    def __init__(self, n: int = 0) -> None:
+        self._n = 0
+        self._arrays = {name: np.zeros(0, dtype) for name, dtype in self._state.items()}
+        self.resize(n)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def resize(self, n: int) -> None:
+        if n > self._n:
+            if n > len(next(iter(self._arrays.values()))):
+                room = max(n, 2 * self._n)
+                self._arrays = {name: grown(array, room) for name, array in self._arrays.items()}
+            self._n = n
+
+    def _at(self, name: str) -> np.ndarray:
+        return self._arrays[name][: self._n]
+
+    def answers(self, **question: Any) -> pa.Array:
+        """The plain value of every group, in group order, null where there is none."""
+        return self.to_arrow()
+
+    def __getitem__(self, group: int) -> Any:
+        return self.answers()[range(self._n)[group]].as_py()
+
+
+class CountGroups(_Arrays):
+    """Rows a group, or non-null values a group when a column is given. Exact.
+
+    >>> counts = CountGroups(2)
+    >>> counts.update([0, 1, 0], None)
+    >>> counts.update([0, 0], ["a", None])
+    >>> counts.to_arrow().to_pylist(), counts[0]
+    ([3, 1], 3)
+    """
+
+    _state: ClassVar = {"n": np.int64}
+
+    def update(self, groups: np.ndarray, values: Any = None, **inputs: Any) -> None:
+        """Count rows (`values` None) or the values that are not null."""
+        if values is None:
+            kernels.count(as_groups(groups, len(groups), self._n), self._at("n"))
+            return
+        array = as_array(values)
+        numbers, (_, rows) = as_groups(groups, len(array), self._n), flattened(array)
+        kernels.count(numbers if rows is None else numbers[rows], self._at("n"))
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Add counts."""
+        values = as_values(column)
+        if len(values) and values.kind != "int64":
+            raise SketchError(f"count: expected a column of int64 to merge, got {values.kind}")
+        numbers = values.per_value(as_groups(groups, len(column), self._n))
+        kernels.add_counts(numbers, values.numbers, self._at("n"))
+
+    def to_arrow(self) -> pa.Array:
+        """Counts as int64, 0 for a group that saw nothing."""
+        return pa.array(self._at("n").copy())
+
+    def __getitem__(self, group: int) -> int:
+        return int(self._at("n")[group])
+
+
+class SumGroups(_Arrays):
+    """Sum a group, in decimal(38, 0) for whole numbers and booleans, in double for floats.
+
+    Whole sums are exact: they are carried in 96 bits, so that no sum of fewer than 2³² values overflows, and
+    are wider than int64 in the column, too, as one bad value in a stream must not end it. Float sums are
+    compensated (Neumaier 1974): of one pass, the error is about one rounding of the result plus n·2⁻¹⁰⁶ of
+    the sum of magnitudes; each merge adds one rounding, so merging is commutative, and associative up to that
+    rounding. `type` fixes "int64" (whole numbers) or "double" before the first value; otherwise the first
+    column decides.
+
+    >>> sums = SumGroups(3)
+    >>> sums.update([0, 0, 1], [2, 3, None])
+    >>> sums.answers().to_pylist(), sums.to_arrow().type
+    ([5, None, None], Decimal128Type(decimal128(38, 0)))
+    """
+
+    _state: ClassVar = {
+        "high": np.int64,
+        "low": np.int64,
+        "total": float,
+        "lost": float,
+        "n": np.int64,
+        "seen": np.uint8,
+    }
+
+    def __init__(self, n: int = 0, type: Any = None) -> None:
+        self._kind = None if type is None else ("float64" if pa.types.is_floating(_type(type)) else "int64")
+        super().__init__(n)
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add numbers. Raises `TypeError` for other types and for a change between whole and float."""
+        numbers = _summands(values, "sum")
+        groups = numbers.per_value(as_groups(groups, numbers.length, self._n))
+        if not len(numbers):
+            return
+        if self._kind not in (None, numbers.kind):
+            raise TypeError(
+                f"sum: this column was {self._kind} and is {numbers.kind} now; cast it to one of them"
+            )
+        self._kind = numbers.kind
+        if numbers.kind == "int64":
+            whole_numbers = numbers.numbers
+            # The sign of an int64 goes on above it; an unsigned one has none.
+            above = np.zeros_like(whole_numbers) if numbers.unsigned else whole_numbers >> np.int64(63)
+            self._add_whole(groups, above, whole_numbers)
+        else:
+            total, lost, n = self._at("total"), self._at("lost"), self._at("n")
+            kernels.add_real(groups, numbers.numbers, total, lost, n, _NO_COUNTS)
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Add sums. Raises `SketchError` for decimals that are no sums."""
+        column = as_array(column)
+        if not pa.types.is_decimal(column.type):
+            self.update(groups, column)
+            return
+        if self._kind == "float64":
+            raise SketchError("sum: expected a column of double to merge, got whole numbers")
+        kept = column.is_valid().to_numpy(zero_copy_only=False)
+        above, below = halves(column.filter(pa.array(kept)), "sum")
+        if len(above) and (int(above.min()) < -_MOST or int(above.max()) >= _MOST):
+            raise SketchError("sum: a number of more than 94 bits is no sum of int64 values")
+        self._kind = "int64"
+        self._add_whole(as_groups(groups, len(column), self._n)[kept], above, below)
+
+    def _add_whole(self, groups: np.ndarray, above: np.ndarray, below: np.ndarray) -> None:
+        kernels.add_whole(groups, above, below, self._at("high"), self._at("low"), self._at("seen"))
+
+    def to_arrow(self) -> pa.Array:
+        """Sums as decimal(38, 0) or double."""
+        if self._kind == "float64":
+            return pa.array(_compensated(self._at("total"), self._at("lost")), mask=self._at("n") == 0)
+        high, low = self._at("high"), self._at("low")
+        return whole(high >> np.int64(32), (high << np.int64(32)) | low, self._at("seen") != 0)
+
+    def answers(self, **question: Any) -> pa.Array:
+        """Sums as int64 or double; whole ones stay decimals where one of them is beyond int64."""
+        high = self._at("high")
+        if self._kind == "float64" or ((high < -(1 << 31)) | (high >= 1 << 31)).any():
+            return self.to_arrow()
+        return pa.array((high << np.int64(32)) | self._at("low"), mask=self._at("seen") == 0)
+
+
+class MeanGroups(_Arrays):
+    """Mean a group, as its count and compensated sum in double; exact up to rounding.
+
+    >>> means = MeanGroups(1)
+    >>> means.update([0, 0, 0], [1, 2, None])
+    >>> means[0], means.to_arrow().to_pylist()
+    (1.5, [{'n': 2, 'sum': 3.0}])
+    """
+
+    _state: ClassVar = {"total": float, "lost": float, "n": np.int64}
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add numbers. Raises `TypeError` for other types."""
+        groups, numbers = _doubles(groups, values, self._n, "mean")
+        kernels.add_real(groups, numbers, self._at("total"), self._at("lost"), self._at("n"), _NO_COUNTS)
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Add counts and sums."""
+        groups, (n, total) = _fields(groups, column, self._n, "mean", {"n": np.int64, "sum": float})
+        kernels.add_real(groups, total, self._at("total"), self._at("lost"), self._at("n"), n)
+
+    def to_arrow(self) -> pa.Array:
+        """Structs of n and sum."""
+        n = self._at("n")
+        total = _compensated(self._at("total"), self._at("lost"))
+        return pa.StructArray.from_arrays(
+            [pa.array(n.copy()), pa.array(total)], names=["n", "sum"], mask=pa.array(n == 0)
+        )
+
+    def answers(self, **question: Any) -> pa.Array:
+        """Means as double."""
+        n = self._at("n")
+        total = _compensated(self._at("total"), self._at("lost"))
+        return pa.array(np.divide(total, n, out=np.zeros(len(n)), where=n > 0), mask=n == 0)
+
+
+class VarianceGroups(_Arrays):
+    """Count, mean and sum of squared deviations a group; answers the sample variance (n − 1).
+
+    One pass and numerically stable (Welford 1962, merged by Chan, Golub and LeVeque 1979); merging is
+    commutative, and associative up to rounding. Null below two values, as SQL's `var_samp`.
+
+    >>> spread = VarianceGroups(1)
+    >>> spread.update([0, 0, 0], [1.0, 2.0, 3.0])
+    >>> spread[0], spread.to_arrow().to_pylist()
+    (1.0, [{'n': 3, 'mean': 2.0, 'm2': 2.0}])
+    """
+
+    _state: ClassVar = {"n": np.int64, "mean": float, "m2": float}
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add numbers. Raises `TypeError` for other types."""
+        groups, numbers = _doubles(groups, values, self._n, "variance")
+        kernels.welford(groups, numbers, self._at("n"), self._at("mean"), self._at("m2"))
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Fold in counts, means and squared deviations."""
+        wanted = {"n": np.int64, "mean": float, "m2": float}
+        groups, (n, mean, m2) = _fields(groups, column, self._n, "variance", wanted)
+        kernels.chan(groups, n, mean, m2, self._at("n"), self._at("mean"), self._at("m2"))
+
+    def to_arrow(self) -> pa.Array:
+        """Structs of n, mean and m2."""
+        names = ["n", "mean", "m2"]
+        arrays = [pa.array(self._at(name).copy()) for name in names]
+        return pa.StructArray.from_arrays(arrays, names=names, mask=pa.array(self._at("n") == 0))
+
+    def answers(self, **question: Any) -> pa.Array:
+        """Sample variances as double."""
+        n, m2 = self._at("n"), self._at("m2")
+        return pa.array(np.divide(m2, n - 1, out=np.zeros(len(n)), where=n > 1), mask=n < 2)
+
+
+def _type(type: Any) -> pa.DataType:
+    return type if isinstance(type, pa.DataType) else pa.type_for_alias(str(type))
+
+
+def _summands(values: Any, name: str) -> Values:
+    """Numbers that may be added up, whole or float; no times, no strings."""
+    values = values if isinstance(values, (Values, np.ndarray)) else as_array(values)
+    leaf = getattr(values, "type", None)
+    while leaf is not None and hasattr(leaf, "value_type"):
+        leaf = leaf.value_type
+    numbers = as_values(values, decimals=True)
+    if numbers.kind in ("string", "binary") or (leaf is not None and pa.types.is_temporal(leaf)):
+        raise TypeError(f"{name}: can't add up a column of {leaf or numbers.kind}; cast it to a number")
+    return numbers
+
+
+def _doubles(groups: Any, values: Any, n: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    numbers = _summands(values, name)
+    at = numbers.per_value(as_groups(groups, numbers.length, n))
+    plain = numbers.numbers.view(np.uint64) if numbers.unsigned else numbers.numbers
+    return at, np.ascontiguousarray(plain, np.float64)
+
+
+def _fields(
+    groups: Any, column: Any, n: int, name: str, wanted: dict[str, Any]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """A struct column's fields as arrays without the null rows, with their rows' groups."""
+    column = as_array(column)
+    numbers = as_groups(groups, len(column), n)
+    if pa.types.is_null(column.type):
+        return numbers[:0], [np.empty(0, dtype) for dtype in wanted.values()]
+    if not pa.types.is_struct(column.type) or not set(wanted) <= {field.name for field in column.type}:
+        raise SketchError(f"{name}: expected a struct of {', '.join(wanted)} to merge, got {column.type}")
+    kept = column.is_valid().to_numpy(zero_copy_only=False)
+    column = column.filter(pa.array(kept))
+    fields = []
+    for field, dtype in wanted.items():
+        array = pc.struct_field(column, field)
+        if array.null_count or not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+            raise SketchError(f"{name}: field {field} must be numbers without nulls, got {array.type}")
+        fields.append(np.ascontiguousarray(array.to_numpy(zero_copy_only=False), dtype))
+    if len(column) and int(fields[0].min()) < 0:
+        raise SketchError(f"{name}: a count of {fields[0].min()} is no count")
+    return numbers[kept], fields
+
+
+def _compensated(total: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """Totals with their lost bits put back; an infinite total has no meaningful ones."""
+    return np.where(np.isfinite(total), total + np.where(np.isfinite(lost), lost, 0.0), total)

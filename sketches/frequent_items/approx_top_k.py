@@ -1,0 +1,105 @@
+"""The struct that Spark's `approx_top_k_accumulate` gives and `approx_top_k_combine` merges.
+
+Spark 4.3 keeps a frequent items sketch as ``struct<sketch: binary, maxItemsTracked: int, itemDataType: T,
+itemDataTypeDDL: string>``: the image of DataSketches followed by the number of nulls (int64, big-endian; 0
+from here, where nulls are skipped), how many items it was told to track, a null whose type is that of the
+items, and that type by name. `approx_top_k_combine` refuses sketches whose `maxItemsTracked`
+differ unless told one, so the same number must be given for the same aggregate everywhere.
+
+Source: Spark `ApproxTopK.getSketchStateDataType`, `calMaxMapSize`, `dataTypeToDDL`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..core.columns import as_array
+from ..core.protocol import SketchError
+
+ITEM_TYPES: dict[str, pa.DataType] = {"string": pa.string(), "long": pa.int64()}
+"""The Arrow type of items by the kind of the sketch."""
+
+ITEM_DDL: dict[str, str] = {"string": "item string not null", "long": "item BIGINT NOT NULL"}
+"""What Spark writes as `itemDataTypeDDL`, by the kind of the sketch."""
+
+SPARK_DEFAULT_TRACKED = 10_000
+"""`maxItemsTracked` where a Spark query doesn't say; its map size is 16,384."""
+
+_MOST_TRACKED = 1_000_000
+_NO_NULLS = bytes(8)
+
+
+def max_size_of(items_tracked: int) -> int:
+    """The map size Spark gives a sketch that tracks so many items.
+
+    >>> max_size_of(10_000), max_size_of(3_072)
+    (16384, 4096)
+    """
+    if not 1 <= items_tracked <= _MOST_TRACKED:
+        raise SketchError(f"frequent items: Spark tracks 1 to {_MOST_TRACKED} items, not {items_tracked}")
+    return max(1 << (math.ceil(items_tracked / 0.75) - 1).bit_length(), 8)
+
+
+def items_tracked(max_size: int) -> int:
+    """A `maxItemsTracked` that Spark gives this map size: its default where that fits, else all it can hold.
+
+    >>> items_tracked(16_384), items_tracked(4_096)
+    (10000, 3072)
+    """
+    if max_size == max_size_of(SPARK_DEFAULT_TRACKED):
+        return SPARK_DEFAULT_TRACKED
+    tracked = min(3 * max_size // 4, _MOST_TRACKED)
+    if max_size_of(tracked) != max_size:
+        raise SketchError(
+            f"frequent items: Spark has no map of {max_size} entries, only powers of two to 2^21"
+        )
+    return tracked
+
+
+def state_type(kind: str) -> pa.StructType:
+    """The Arrow type of Spark's struct for sketches of strings or longs."""
+    return pa.struct(
+        [
+            pa.field("sketch", pa.binary(), nullable=False),
+            pa.field("maxItemsTracked", pa.int32(), nullable=False),
+            pa.field("itemDataType", ITEM_TYPES[kind]),
+            pa.field("itemDataTypeDDL", pa.string(), nullable=False),
+        ]
+    )
+
+
+def to_state(images: pa.Array, kind: str, max_size: int) -> pa.StructArray:
+    """Images as `FrequentItemsGroups.to_arrow` gives them, as Spark's struct; nulls stay null.
+
+    >>> from .frequent_items import FrequentItemsGroups
+    >>> groups = FrequentItemsGroups(1, max_size=64)
+    >>> to_state(groups.to_arrow(), "string", 64)[0]["maxItemsTracked"].as_py()
+    48
+    """
+    n = len(images)
+    fields = [
+        pc.binary_join_element_wise(pc.fill_null(images, b""), _NO_NULLS, b""),
+        pa.repeat(pa.scalar(items_tracked(max_size), pa.int32()), n),
+        pa.nulls(n, ITEM_TYPES[kind]),
+        pa.repeat(ITEM_DDL[kind], n),
+    ]
+    return pa.StructArray.from_arrays(fields, fields=list(state_type(kind)), mask=images.is_null())
+
+
+def from_state(column: pa.Array, kind: str) -> pa.Array:
+    """The images in a column of Spark's struct, for `FrequentItemsGroups.merge`; nulls stay null.
+
+    Raises `SketchError` where it is another struct, or of items of another type.
+    """
+    column = as_array(column)
+    names = [field.name for field in state_type(kind)]
+    if not pa.types.is_struct(column.type) or [field.name for field in column.type] != names:
+        raise SketchError(f"frequent items: expected a struct of {', '.join(names)}, got {column.type}")
+    for ddl in pc.unique(pc.struct_field(column, "itemDataTypeDDL")).to_pylist():
+        if ddl is not None and ddl.lower() != ITEM_DDL[kind].lower():
+            raise SketchError(f"frequent items: this sketch counts {kind}s, Spark's struct has {ddl!r}")
+    states = pc.if_else(column.is_valid(), pc.struct_field(column, "sketch"), pa.scalar(None, pa.binary()))
+    return pc.binary_slice(states, 0, -len(_NO_NULLS))

@@ -1,0 +1,225 @@
+"""HLL images of Apache DataSketches, read: every form and every type, checked before anything is believed.
+
+Lengths, counts, the places in hash tables, and the sums of the registers against those stored: bytes that
+were cut short or flipped are found here. The layout is drawn in `hll_images.py`.
+
+Source: datasketches-java 6.2.0 `hll.HllUtil.checkPreamble`, `hll.Hll4Array`, `hll.Hll6Array`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.bits import load32, load64
+from ..core.jit import lean
+from .images import COMPACT, EMPTY_FLAG, EXCEPTION, FULL_SIZE_FLAG, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
+from .store import FIRST_SET, greatest, place_of, power_sums
+
+REASONS = {
+    1: "too short for a preamble",
+    2: "not an HLL image of serial version 1 (byte 1 must be 1, byte 2 must be 7)",
+    3: "lg_k must be 4 to 21",
+    4: "unknown mode byte or flags",
+    5: "the preamble's length doesn't fit its mode",
+    6: "the length doesn't fit what the preamble says",
+    7: "the coupon count doesn't fit the coupons",
+    8: "a coupon is impossible or in the wrong place",
+    9: "a register is impossible",
+    10: "the registers don't fit their stored sums",
+    11: "the HLL_4 exceptions don't fit the registers",
+    12: "the HIP estimate is impossible for these registers",
+}
+"""What a status above zero means."""
+
+LIST_FORM, SET_FORM, HLL_FORM = 0, 1, 2
+
+
+@lean
+def check_preamble(data, start, end):  # type: ignore[no-untyped-def]
+    """0, or why this is no HLL image."""
+    if end - start < 8:
+        return 1
+    if data[start + 1] != 1 or data[start + 2] != 7:
+        return 2
+    lg_k = data[start + 3]
+    if lg_k < 4 or lg_k > 21:
+        return 3
+    mode = data[start + 7]
+    form = mode & 3
+    known = EMPTY_FLAG | COMPACT | OUT_OF_ORDER_FLAG | FULL_SIZE_FLAG | np.uint8(2)
+    if mode > 10 or form == 3 or data[start + 5] & ~known:
+        return 4
+    ints = data[start]
+    if ints != (2 if form == LIST_FORM else (3 if form == SET_FORM else 10)):
+        return 5
+    if form == SET_FORM and lg_k < 8:
+        return 4
+    if end - start < 4 * np.int64(ints):
+        return 1
+    return 0
+
+
+@lean
+def read_coupons(data, start, end, out, spare):  # type: ignore[no-untyped-def]
+    """Unpack a list or set: (status, count, lg of the table in `out`, or 0 for `count` coupons in order)."""
+    compact = data[start + 5] & COMPACT
+    if data[start + 7] & 3 == LIST_FORM:
+        count = np.int64(data[start + 6])
+        places = np.int64(8)
+        first = start + 8
+        lg = np.int64(3)
+        if count > 7:
+            return 7, count, lg
+    else:
+        count = np.int64(load32(data, start + 8))
+        lg = np.int64(data[start + 4])
+        first = start + 12
+        largest = np.int64(data[start + 3]) - 3
+        if compact:  # early writers left lg_arr out
+            lg = np.int64(FIRST_SET)
+            while 4 * count > 3 * (np.int64(1) << lg):
+                lg += 1
+        if lg < FIRST_SET or lg > largest or 4 * count > 3 * (np.int64(1) << lg):
+            return 7, count, lg
+        places = np.int64(1) << lg
+    if end - first != 4 * (count if compact else places):
+        return 6, count, lg
+    whole = lg > 3 and not compact
+    n = 0
+    for i in range((end - first) // 4):
+        coupon = load32(data, first + 4 * i)
+        out[i] = coupon
+        if coupon:
+            if coupon < np.uint32(1 << 26) or (not whole and n != i):
+                return 8, count, lg
+            n += 1
+    if n != count:
+        return 7, count, lg
+    if not whole:  # try them in a table, where no two may meet
+        spare[: np.int64(1) << lg] = 0
+        for i in range(count):
+            place = place_of(spare, 0, lg, out[i])
+            if place >= 0:
+                return 8, count, lg
+            spare[~place] = out[i]
+        return 0, count, np.int64(0)
+    for i in range(places):
+        if out[i] and place_of(out, 0, lg, out[i]) != i:
+            return 8, count, lg
+    return 0, count, lg
+
+
+# Simple loops, one thing each, over slices: these vectorise, and reading an image is mostly such loops.
+
+
+@lean
+def _unpack_hll8(data, at, out):  # type: ignore[no-untyped-def]
+    image = data[at : at + len(out)]
+    for i in range(len(out)):
+        out[i] = image[i]
+    return 0
+
+
+@lean
+def _unpack_hll6(data, at, out):  # type: ignore[no-untyped-def]
+    for i in range(len(out) // 4):
+        b = at + 3 * i
+        word = (
+            np.uint32(data[b])
+            | np.uint32(data[b + 1]) << np.uint32(8)
+            | np.uint32(data[b + 2]) << np.uint32(16)
+        )
+        for j in range(4):
+            out[4 * i + j] = np.uint8((word >> np.uint32(6 * j)) & np.uint32(63))
+    return 0
+
+
+@lean
+def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
+    k = len(out)
+    least = data[start + 6]
+    image = data[start + 40 : start + 40 + k // 2]
+    if least > 63:
+        return 9
+    for i in range(len(image)):
+        out[2 * i] = least + (image[i] & np.uint8(15))
+        out[2 * i + 1] = least + (image[i] >> np.uint8(4))
+    token = np.uint8(least + EXCEPTION)
+    exceptions = 0
+    if greatest(out) == token:
+        for v in out:
+            exceptions += v == token
+    if exceptions != load32(data, start + 36):
+        return 11
+    at = start + 40 + k // 2
+    found = 0
+    while at < end:
+        pair = load32(data, at)
+        at += 4
+        if pair == 0:
+            continue
+        slot = np.int64(pair & np.uint32(0x3FFFFFF))
+        value = np.uint8(pair >> np.uint32(26))
+        if slot >= k or out[slot] != token or value < token:
+            return 11
+        out[slot] = value | np.uint8(128)  # marked, so that no other exception takes the same register
+        found += 1
+    if found != exceptions:
+        return 11
+    if found:
+        for i in range(k):
+            out[i] &= np.uint8(127)
+    return 0
+
+
+@lean
+def read_registers(data, start, end, out, scratch):  # type: ignore[no-untyped-def]
+    """Unpack and check an image in HLL form into `out`, 2^lg_k places, and ``scratch.sums``."""
+    k = len(out)
+    kind = data[start + 7] >> 2
+    flags = data[start + 5]
+    if kind == 2:
+        if end - start != 40 + k:
+            return 6
+        status = _unpack_hll8(data, start + 40, out)
+    elif kind == 1:
+        if end - start != 40 + 3 * k // 4 + 1:
+            return 6
+        status = _unpack_hll6(data, start + 40, out)
+    else:
+        n = np.int64(load32(data, start + 36))
+        if not flags & COMPACT:
+            lg = np.int64(data[start + 4]) if n else LG_EXCEPTIONS[data[start + 3]]
+            if lg > 21 or 4 * n > 3 * (np.int64(1) << lg):
+                return 11
+            n = np.int64(1) << lg
+        if end - start != 40 + k // 2 + 4 * n:
+            return 6
+        status = _unpack_hll4(data, start, end, out)
+    if status:
+        return status
+    for i in range(3):
+        scratch.bits[i] = load64(data, start + 8 + 8 * i)
+    stored = scratch.doubles
+    sums = scratch.sums
+    highest = greatest(out)
+    if highest > 63:
+        return 9
+    low, high = power_sums(out, highest)
+    sums[0] = stored[0]
+    sums[1] = low
+    sums[2] = high
+    if flags & FULL_SIZE_FLAG == 0 and not abs(stored[1] + stored[2] - (low + high)) <= 1e-12 * (low + high):
+        return 10
+    if kind == 2 and flags & FULL_SIZE_FLAG == 0:  # kept as stored: the image comes back byte for byte
+        sums[1] = stored[1]
+        sums[2] = stored[2]
+    if flags & OUT_OF_ORDER_FLAG:
+        sums[0] = 0.0
+    else:
+        # HIP grew by one or more with each register first raised, at least k − (low + high) of them, and it
+        # hugs the raw estimate.
+        seen = k - (low + high)
+        if not (stored[0] >= seen * (1 - 1e-9) and stored[0] <= 16.0 * k * (k / (low + high))):
+            return 12
+    return 0

@@ -1,0 +1,224 @@
+"""The union of HLL sketches: serialised ones folded into a store, with the reference's outcome.
+
+Coupons are counted one by one; registers meeting registers become their maximum, out of order; registers
+meeting coupons take the coupons in and stay in order. The result has the smaller lg_k of the two; an empty
+sketch folded in changes nothing. The sums of merged registers are rebuilt once, after the last fold
+(`rebuild_stale`).
+
+Source: datasketches-java 6.2.0 `hll.Union`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.jit import lean
+from .images import FULL_SIZE_FLAG, OUT_OF_ORDER_FLAG
+from .images_read import HLL_FORM, check_preamble, read_coupons, read_registers
+from .store import (
+    DENSE,
+    EMPTY,
+    FROM_ZERO,
+    LEAST_KNOWN,
+    OUT_OF_ORDER,
+    STALE,
+    add_coupon,
+    clear,
+    count_least,
+    greatest,
+    has_room,
+    inverse_power,
+    power_sums,
+    raise_coupon,
+    row_of,
+    take_row,
+    take_table,
+)
+
+
+class Scratch(NamedTuple):
+    """Space to unpack one image into, registers or coupons, and spare space for as many coupons again.
+
+    `bits` and `doubles` are the same three words; `sums` are (hip, kxq0, kxq1).
+    """
+
+    registers: np.ndarray
+    coupons: np.ndarray
+    spare: np.ndarray
+    bits: np.ndarray
+    doubles: np.ndarray
+    sums: np.ndarray
+
+
+def new_scratch(lg_k: int) -> Scratch:
+    """Scratch for images and sketches of up to 2^lg_k registers."""
+    places = max(64, (1 << lg_k) // 8)
+    bits = np.empty(3, np.uint64)
+    return Scratch(
+        np.empty(1 << lg_k, np.uint8),
+        np.empty(places, np.uint32),
+        np.empty(places, np.uint32),
+        bits,
+        bits.view(np.float64),
+        np.empty(3, np.float64),
+    )
+
+
+@lean
+def _spare_coupons(store, g, spare):  # type: ignore[no-untyped-def]
+    """Copy the coupons of a sketch out, in the order of their table; how many there are."""
+    n = 0
+    if store.sketches[g].form != EMPTY:
+        first = store.sketches[g].where
+        for i in range(first, first + (np.int64(1) << store.sketches[g].form)):
+            if store.words[i]:
+                spare[n] = store.words[i]
+                n += 1
+    return n
+
+
+@lean
+def _lower_lg_k(store, g, lg_k, spare):  # type: ignore[no-untyped-def]
+    """Fold a sketch to fewer registers; `spare` holds its coupons meanwhile."""
+    if store.sketches[g].form == DENSE:
+        row = row_of(store, g)
+        first = store.sketches[g].where
+        k = np.int64(1) << lg_k
+        own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
+        for i in range(k, len(own)):
+            own[i & (k - 1)] = max(own[i & (k - 1)], own[i])
+            own[i] = 0
+        low, high = power_sums(own[:k], greatest(own[:k]))
+        store.sums[row, 1] = low
+        store.sums[row, 2] = high
+        store.sums[row, 3] = np.float64(k)
+        store.least[row, 2] &= ~LEAST_KNOWN
+        count_least(own[:k], store.least[row])
+        store.sketches[g].lg_k = lg_k
+        return
+    n = _spare_coupons(store, g, spare)
+    clear(store, g)
+    store.sketches[g].lg_k = lg_k
+    for i in range(n):
+        add_coupon(store, g, spare[i])
+
+
+@lean
+def _fold_coupons(store, g, coupons, count, lg):  # type: ignore[no-untyped-def]
+    """Count a read list or set. False if there was no room; the same call then goes on."""
+    for i in range(np.int64(1) << lg if lg else count):
+        if coupons[i] and not add_coupon(store, g, coupons[i]):
+            return False
+    return True
+
+
+@lean
+def _take_registers(store, g, registers, sums, flags, least_known):  # type: ignore[no-untyped-def]
+    """Make an empty sketch of read registers, folded to its own lg_k if they are more."""
+    k = np.int64(1) << store.sketches[g].lg_k
+    row = take_row(store, g)
+    first = store.sketches[g].where
+    own = store.registers[first : first + k]
+    for i in range(k):
+        own[i] = registers[i]
+    for i in range(k, len(registers)):
+        own[i & (k - 1)] = max(own[i & (k - 1)], registers[i])
+    store.sums[row, 0] = sums[0]
+    store.sums[row, 1] = sums[1]
+    store.sums[row, 2] = sums[2]
+    store.least[row, 2] = OUT_OF_ORDER if flags & OUT_OF_ORDER_FLAG else 0
+    if flags & FULL_SIZE_FLAG:
+        store.least[row, 2] |= FROM_ZERO
+    if len(registers) > k:
+        store.sums[row, 1], store.sums[row, 2] = power_sums(own, greatest(own))
+    elif least_known:
+        store.least[row, 2] |= LEAST_KNOWN
+    count_least(own, store.least[row])
+
+
+@lean
+def _fold_registers(store, g, registers, sums, flags, least_known, spare):  # type: ignore[no-untyped-def]
+    """Fold read registers into a sketch of as many or fewer."""
+    if store.sketches[g].form == DENSE:
+        first = store.sketches[g].where
+        own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
+        for part in range(0, len(registers), len(own)):
+            theirs = registers[part : part + len(own)]
+            for i in range(len(own)):
+                own[i] = max(own[i], theirs[i])
+        store.least[row_of(store, g), 2] |= OUT_OF_ORDER | LEAST_KNOWN | STALE
+        return
+    n = _spare_coupons(store, g, spare)
+    clear(store, g)
+    _take_registers(store, g, registers, sums, flags, least_known)
+    for i in range(n):
+        raise_coupon(store, g, spare[i])
+
+
+@lean
+def rebuild_stale(store, n):  # type: ignore[no-untyped-def]
+    """Rebuild the sums of merged registers, with the reference's own split between the two."""
+    for g in range(n):
+        if store.sketches[g].form != DENSE:
+            continue
+        row = row_of(store, g)
+        if not store.least[row, 2] & STALE:
+            continue
+        first = store.sketches[g].where
+        own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
+        low, high = power_sums(own, greatest(own))
+        if (
+            high > 0.0
+        ):  # for registers above 31 the reference takes the 1 of a zero register off kxq1, not kxq0
+            high = 0.0
+            for v in own:
+                if v > 31:
+                    low += 1.0
+                    high += inverse_power(v) - 1.0
+        store.sums[row, 0] = 0.0
+        store.sums[row, 1] = low
+        store.sums[row, 2] = high
+        store.least[row, 2] &= ~STALE
+        count_least(own, store.least[row])
+
+
+@lean
+def fold_images(store, groups, offsets, data, start, scratch):  # type: ignore[no-untyped-def]
+    """Fold image i, ``data[offsets[i]:offsets[i + 1]]``, into sketch groups[i], from image `start` on.
+
+    Returns (how far it came, status): 0 for done, −1 for no room, else a key of `hll_reading.REASONS`.
+    """
+    for i in range(start, len(groups)):
+        first = np.int64(offsets[i])
+        end = np.int64(offsets[i + 1])
+        g = groups[i]
+        status = check_preamble(data, first, end)
+        if status:
+            return i, status
+        if not has_room(store):
+            return i, -1
+        lg_k = data[first + 3]
+        if data[first + 7] & 3 == HLL_FORM:
+            own = scratch.registers[: np.int64(1) << lg_k]
+            status = read_registers(data, first, end, own, scratch)
+            if status:
+                return i, status
+            if lg_k < store.sketches[g].lg_k:
+                _lower_lg_k(store, g, lg_k, scratch.spare)
+            hll8_least = data[first + 7] == 10 and data[first + 6] > 0
+            _fold_registers(store, g, own, scratch.sums, data[first + 5], hll8_least, scratch.spare)
+        else:
+            status, count, lg = read_coupons(data, first, end, scratch.coupons, scratch.spare)
+            if status:
+                return i, status
+            if count == 0:
+                continue
+            if lg_k < store.sketches[g].lg_k:
+                _lower_lg_k(store, g, lg_k, scratch.spare)
+            if lg and store.sketches[g].form == EMPTY and lg_k == store.sketches[g].lg_k:
+                take_table(store, g, scratch.coupons, count, lg)
+            elif not _fold_coupons(store, g, scratch.coupons, count, lg):
+                return i, -1
+    return len(groups), 0

@@ -1,0 +1,294 @@
+"""KLL's arrays and the kernels that make room in them.
+
+All sketches of one k and one item type lie side by side. Group g owns
+``items[start[g] : start[g] + room[g]]``; inside that region level h lies from ``levels[g, h]`` to
+``levels[g, h + 1]``, packed to the region's end, so that level 0 fills downwards into the free space. Regions
+start at 4 items, double until they hold what k allows, and move within the pool when they grow; the caller
+repacks the pool.
+
+An item of level h stands for 2^(grain[g] + h) values. The grain is 0 until the sketch is deep; then the
+bottom level, whose capacity no longer shrinks, gives way to a sampler: of each 2^grain values one is drawn
+and goes into level 0. Of the values since the last draw, w = n mod 2^grain, the region's first `grain` places
+hold one drawn for each set bit of w (place j for 2^j values), so that all weights always add up to n.
+
+Level by level and coin by coin a sketch of grain 0 is that of datasketches-java's `kll` package: the coin is
+`java.util.Random`'s, so that the same seed and the same values give the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.jit import inlined, inner, lean
+from .blocks import THINNED, thin
+from .sort import copy, merge_apart, sort
+
+DONE, POOL_FULL, MORE_LEVELS, TOO_MANY = 0, 1, 2, 3
+"""How a kernel ended: all is done; the pool needs room; `levels` needs columns; n would leave its range."""
+
+MAX_N = 1 << 62
+_FIRST_ROOM = 4
+_MASK_48 = np.uint64((1 << 48) - 1)
+
+
+class State(NamedTuple):
+    """Arrays of all groups, after the shared ones: the pool, `used[0]`, the end of its last region, and
+    `scratch`, which the kernels use as they like (at least 2 × the largest room + 1024 items)."""
+
+    items: np.ndarray
+    used: np.ndarray
+    scratch: np.ndarray
+    start: np.ndarray
+    room: np.ndarray
+    levels: np.ndarray
+    depth: np.ndarray
+    grain: np.ndarray
+    n: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    min_k: np.ndarray
+    coin: np.ndarray
+
+
+SHARED = 3
+"""The first fields of `State`, which don't have a row for each group."""
+
+
+@inlined
+def toss(coin):  # type: ignore[no-untyped-def]
+    """One fair bit from ``coin[0]``: what `java.util.Random.nextInt(2)` gives after `setSeed`."""
+    coin[0] = (coin[0] * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & _MASK_48
+    return np.int64(coin[0] >> np.uint64(47))
+
+
+@inlined
+def scrambled(coin):  # type: ignore[no-untyped-def]
+    """64 random bits of a coin: SplitMix64's mixing."""
+    z = coin * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inner
+def move(state, g, room):  # type: ignore[no-untyped-def]
+    """Give group `g` a region of `room` items at the pool's end; False if the pool has no such room."""
+    to = state.used[0]
+    if to + room > len(state.items):
+        return False
+    old, depth, at, grain = state.room[g], state.depth[g], state.start[g], state.grain[g]
+    shift = room - old
+    first = state.levels[g, 0]
+    copy(state.items[at : at + grain], state.items[to : to + grain])
+    copy(state.items[at + first : at + old], state.items[to + first + shift : to + room])
+    for h in range(depth + 1):
+        state.levels[g, h] += shift
+    state.start[g] = to
+    state.room[g] = room
+    state.used[0] = to + room
+    return True
+
+
+@inner
+def promote(buffer, begin, middle, end, coin, scratch, top):  # type: ignore[no-untyped-def]
+    """Half of the even, sorted run ``buffer[begin:middle]`` joins the sorted level ``buffer[middle:end]``."""
+    half = (middle - begin) // 2
+    bit = toss(coin)
+    chosen = buffer[begin + (bit if end > middle else 1 - bit) : middle : 2]
+    merge_apart(chosen, buffer[middle:end], buffer[begin + half : end], top, scratch)
+    return half
+
+
+@inner
+def fullest(levels, depth, below_top):  # type: ignore[no-untyped-def]
+    """The lowest level that holds at least its capacity; there is one in a region without free space."""
+    level = 0
+    while levels[level + 1] - levels[level] < below_top[depth - 1 - level]:
+        level += 1
+    return level
+
+
+@inner
+def compact(buffer, levels, level, coin, scratch, top):  # type: ignore[no-untyped-def]
+    """Halve one level of a region into the one above it and hand the freed space to level 0."""
+    begin, end = np.int64(levels[level]), np.int64(levels[level + 1])
+    odd = (end - begin) & 1
+    if level == 0:
+        sort(buffer[begin + odd : end], scratch, top)
+    half = promote(buffer, begin + odd, end, np.int64(levels[level + 2]), coin, scratch, top)
+    levels[level + 1] = end - half
+    levels[level] = end - half - odd
+    if odd:
+        buffer[end - half - 1] = buffer[begin]
+    if level > 0:
+        for i in range(begin - 1, levels[0] - 1, -1):
+            buffer[i + half] = buffer[i]
+        for h in range(level):
+            levels[h] += half
+
+
+@inner
+def leap_up(state, g, leap):  # type: ignore[no-untyped-def]
+    """Thin the 256 oldest items of level 0 into the level `leap` above; any other items stay in theirs."""
+    levels = state.levels[g]
+    region = state.items[state.start[g] : state.start[g] + state.room[g]]
+    middle, end = np.int64(levels[leap]), np.int64(levels[leap + 1])
+    bottom = np.int64(levels[1])
+    count = THINNED >> leap
+    toss(state.coin[g : g + 1])
+    run, scratch, top = state.scratch[:count], state.scratch[count:], state.high[g]
+    thin(region[bottom - THINNED : bottom], leap, scrambled(state.coin[g]), run, top, scratch)
+    copy(region[bottom:middle], region[bottom - count :])
+    merge_apart(run, region[middle:end], region[middle - count : end], top, scratch)
+    shift = THINNED - count
+    for i in range(bottom - THINNED - 1, levels[0] - 1, -1):
+        region[i + shift] = region[i]
+    levels[0] += shift
+    for h in range(1, leap + 1):
+        levels[h] -= count
+
+
+@inner
+def relieve(state, below_top, total, deepest, g):  # type: ignore[no-untyped-def]
+    """Compact one of the levels above 0: the lowest that is full, or else that has two items."""
+    depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
+    levels = state.levels[g]
+    level = 1
+    while level < depth and levels[level + 1] - levels[level] < below_top[depth - 1 - level]:
+        level += 1
+    if level == depth:
+        level = 1
+        while levels[level + 1] - levels[level] < 2:
+            level += 1
+    if level == depth - 1:
+        if depth + 2 > state.levels.shape[1]:
+            return MORE_LEVELS
+        if not move(state, g, max(room, total[depth + 1] + grain + THINNED)):
+            return POOL_FULL
+        levels[depth + 1] = state.room[g]
+        state.depth[g] = depth + 1
+    region = state.items[state.start[g] : state.start[g] + state.room[g]]
+    compact(region, levels, level, state.coin[g : g + 1], state.scratch, state.high[g])
+    if state.depth[g] > deepest:
+        coarsen(state, g)
+    return DONE
+
+
+@inner
+def fit(region, levels, depth, capacity, coin, scratch, top):  # type: ignore[no-untyped-def]
+    """Halve levels, from the lowest, until a region holds at most `capacity` items in them."""
+    level = 0
+    while levels[depth] - levels[0] > capacity and level < depth - 1:
+        if levels[level + 1] - levels[level] > 1:
+            compact(region, levels, level, coin, scratch, top)
+        level += 1
+
+
+@lean
+def fitted(state, total, g, region, levels, coin):  # type: ignore[no-untyped-def]
+    """Copy the items and levels of group `g`; of one that leaps, no more than its depth's capacity.
+
+    `region` needs a place for each of the group's, `levels` one more than it has levels, `coin` one.
+    """
+    depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
+    first = np.int64(state.levels[g, 0])
+    own = state.items[state.start[g] : state.start[g] + room]
+    copy(own[:grain], region)
+    copy(own[first:], region[first:])
+    for h in range(depth + 1):
+        levels[h] = state.levels[g, h]
+    coin[0] = state.coin[g]
+    fit(region, levels, depth, total[depth], coin, state.scratch, state.high[g])
+
+
+@inner
+def make_space(state, below_top, total, deepest, g, waiting):  # type: ignore[no-untyped-def]
+    """Room for one more item of a full group at least, of `waiting` ones: by growing its region or by
+    compacting one level."""
+    depth, room, grain = state.depth[g], np.int64(state.room[g]), state.grain[g]
+    if room < total[depth] + grain:
+        larger = min(max(_FIRST_ROOM, 2 * room, room + waiting), total[depth] + grain)
+        return DONE if move(state, g, larger) else POOL_FULL
+    level = fullest(state.levels[g], depth, below_top)
+    if level == depth - 1:
+        if depth + 2 > state.levels.shape[1]:
+            return MORE_LEVELS
+        if not move(state, g, max(room, total[depth + 1] + grain)):
+            return POOL_FULL
+        state.levels[g, depth + 1] = state.room[g]
+        state.depth[g] = depth + 1
+    buffer = state.items[state.start[g] : state.start[g] + state.room[g]]
+    compact(buffer, state.levels[g], level, state.coin[g : g + 1], state.scratch, state.high[g])
+    if state.depth[g] > deepest:
+        coarsen(state, g)
+    return DONE
+
+
+@inner
+def coarsen(state, g):  # type: ignore[no-untyped-def]
+    """Double the weight of the bottom level: its items are halved into the one above, an odd one is kept as
+    the sampler's. Needs two levels and, unless the bottom level holds any, one free place."""
+    levels = state.levels[g]
+    buffer = state.items[state.start[g] : state.start[g] + state.room[g]]
+    begin, end = np.int64(levels[0]), np.int64(levels[1])
+    odd = (end - begin) & 1
+    left = buffer[begin]
+    sort(buffer[begin + odd : end], state.scratch, state.high[g])
+    coin, top = state.coin[g : g + 1], state.high[g]
+    levels[1] -= promote(buffer, begin + odd, end, np.int64(levels[2]), coin, state.scratch, top)
+    if odd:
+        buffer[state.grain[g]] = left
+    depth = state.depth[g]
+    for h in range(depth):
+        levels[h] = levels[h + 1]
+    state.depth[g] = depth - 1
+    state.grain[g] += 1
+
+
+@inner
+def settle(state, total, g):  # type: ignore[no-untyped-def]
+    """Give group `g` the shape of grain 0, the sampler's items as levels of their own, for a merge.
+
+    What was level 0 below a sampler is a level like any other from here on, so it is sorted.
+    """
+    grain, old_depth = np.int64(state.grain[g]), np.int64(state.depth[g])
+    if state.room[g] <= total[old_depth] and grain == 0:
+        return DONE
+    depth = grain + old_depth
+    if depth + 2 > state.levels.shape[1]:
+        return MORE_LEVELS
+    at, to, room = state.start[g], state.used[0], total[depth]
+    if to + room > len(state.items):
+        return POOL_FULL
+    levels = state.levels[g]
+    own = state.items[at : at + state.room[g]]
+    fit(own, levels, old_depth, total[old_depth], state.coin[g : g + 1], state.scratch, state.high[g])
+    if grain:
+        sort(own[levels[0] : levels[1]], state.scratch, state.high[g])
+    retained = state.room[g] - levels[0]
+    copy(own[levels[0] :], state.items[to + room - retained : to + room])
+    shift = room - state.room[g]
+    for h in range(old_depth, -1, -1):
+        levels[h + grain] = levels[h] + shift
+    for h in range(grain - 1, -1, -1):
+        levels[h] = levels[h + 1]
+        if (state.n[g] >> h) & 1:
+            levels[h] -= 1
+            state.items[to + levels[h]] = state.items[at + h]
+    state.used[0] = to + room
+    state.start[g], state.room[g], state.depth[g], state.grain[g] = to, room, depth, 0
+    return DONE
+
+
+@lean
+def repack(state, items):  # type: ignore[no-untyped-def]
+    """Copy every group's region to the new pool `items`, closing the gaps that moves left."""
+    to = 0
+    for g in range(len(state.start)):
+        room = state.room[g]
+        copy(state.items[state.start[g] : state.start[g] + room], items[to : to + room])
+        state.start[g] = to
+        to += room
+    state.used[0] = to

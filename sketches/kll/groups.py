@@ -1,0 +1,74 @@
+"""Many KLL sketches in one set of arrays, by group number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..core.group_numbers import as_groups
+from ..core.image_columns import as_images, image_column
+from ..core.numbers import as_numbers
+from ..core.protocol import Groups
+from .estimate import quantiles
+from .sketch import KLL, USUAL_QUANTILES
+from .store import Kind, Store
+
+
+class KLLGroups(Groups):
+    """Many `KLL` sketches of one k and kind in one pool of items.
+
+    Errors and bytes as `KLL`; the column is `binary`, a DataSketches image a group. A group that has seen v
+    values holds at most 2 v items until it compacts.
+
+    >>> groups = KLLGroups(2, k=200)
+    >>> groups.update([0, 1, 0, 1], [1.0, 5.0, 3.0, None])
+    >>> groups[0].quantiles([0.5, 1]), groups[1].n
+    ([1.0, 3.0], 1)
+    >>> groups.merge([1], groups.to_arrow().slice(0, 1))
+    >>> groups[1].n
+    3
+    """
+
+    def __init__(self, n: int = 0, k: int = 200, kind: Kind = "double", seed: int | None = None) -> None:
+        self._store = Store(n, k, kind, seed)
+
+    def __len__(self) -> int:
+        return self._store.n
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups; the new ones are empty."""
+        self._store.resize(n)
+
+    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add numbers to their groups. Raises `TypeError` for other types."""
+        numbers = as_numbers(values, self._store.dtype, KLL.family)
+        at = numbers.per_value(as_groups(groups, numbers.length, len(self)))
+        self._store.update(at, numbers.numbers)
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Fold DataSketches images in, of any k. Raises `SketchError` for bytes that are none."""
+        numbers, images = as_images(groups, column, len(self), "KLL")
+        self._store.merge_images(numbers, images.data, images.offsets)
+
+    def to_arrow(self) -> pa.Array:
+        """A DataSketches image a group, as `binary` (`large_binary` beyond 2 GiB)."""
+        return image_column(*self._store.images())
+
+    def answers(self, **question: Any) -> pa.Array:
+        """What `KLL.answer` gives, of each group: a struct of n and a list of quantiles."""
+        shares = np.array(USUAL_QUANTILES)
+        n = self._store.state.n
+        some = n > 0
+        found = (column[some].ravel() for column in quantiles(self._store, shares))
+        columns = [np.tile(shares, int(some.sum())), *found]
+        rows = pa.StructArray.from_arrays(columns, ["q", "value", "lower", "upper"])
+        ends = np.concatenate([[0], np.cumsum(some * len(shares))]).astype(np.int32)
+        quantiles_of = pa.ListArray.from_arrays(ends, rows)
+        return pa.StructArray.from_arrays([n.copy(), quantiles_of], ["n", "quantiles"])
+
+    def __getitem__(self, group: int) -> KLL:
+        sketch = KLL(self._store.k, self._store.kind, seed=0)
+        sketch._store = self._store.one(range(len(self))[group])
+        return sketch

@@ -1,0 +1,232 @@
+"""The bytes of a KLL sketch: the compact image of Apache DataSketches, written and checked.
+
+    byte 0         1          2           3      4  5   6  7
+         preamble  serial     family 15   flags  k      8  unused
+         ints      version
+    2, 1, empty flag: nothing follows.  2, 2: byte 8 holds the only item.  5, 1, or 5, 3 with its free space:
+
+    byte 8 … 15   16 17   18     19      20 …
+         n        min k   depth  unused  levels (int32 × depth), lowest item, highest item, items
+
+A level is bounded by its first item's index in an array of the full capacity, whose free part is left out.
+Items are 8-byte doubles, 4-byte floats or 8-byte signed longs (what Spark's `kll_sketch_agg_bigint` writes);
+nothing in the image says which. Source: datasketches-java `kll.KllPreambleUtil`, `kll.KllMemoryValidate`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.jit import inlined, kernel
+from .compaction import MAX_N, fitted
+from .levels import MAX_DEPTH, MIN_ITEMS, MIN_K
+from .sort import sort
+
+HEADER = 20
+"""Bytes before the levels of an image with more than one item."""
+_FAMILY = 15
+_EMPTY, _SINGLE = 1, 4
+
+FAULTS = (
+    "",
+    "fewer bytes than its header needs",
+    "the header belongs to no KLL sketch (preamble, serial version, family or smallest level)",
+    "k or min k is out of range",
+    "the empty flag contradicts the rest of the header",
+    "n is out of range",
+    "the number of levels is out of range",
+    "the levels overlap, leave the sketch's capacity, or don't add up to n",
+    "the length isn't what its levels need; were its items of another kind (double, float, long)?",
+    "an item is NaN, lies outside the lowest and highest item, or is out of order within its level",
+)
+"""What can be wrong with an image, by the number that `check` gives."""
+
+
+@inlined
+def _number(data, at, width):  # type: ignore[no-untyped-def]
+    word = np.uint64(0)
+    for b in range(width):
+        word |= np.uint64(data[at + b]) << np.uint64(8 * b)
+    return np.int64(word)
+
+
+@inlined
+def _put(data, at, width, number):  # type: ignore[no-untyped-def]
+    word = np.uint64(number)
+    for b in range(width):
+        data[at + b] = np.uint8((word >> np.uint64(8 * b)) & np.uint64(255))
+
+
+@inlined
+def _kept(state, g):  # type: ignore[no-untyped-def]
+    """How many items the sampler holds."""
+    count = 0
+    for j in range(state.grain[g]):
+        count += (state.n[g] >> j) & 1
+    return count
+
+
+@inlined
+def _retained(state, total, g):  # type: ignore[no-untyped-def]
+    """How many items the levels of a group hold once it is fitted."""
+    depth = np.int64(state.depth[g])
+    retained, carried = np.int64(state.room[g] - state.levels[g, 0]), np.int64(0)
+    for h in range(depth - 1):
+        if retained <= total[depth]:
+            break
+        held = np.int64(state.levels[g, h + 1] - state.levels[g, h]) + carried
+        carried = held >> 1
+        retained -= carried
+    return retained
+
+
+@kernel
+def image_offsets(state, total, width):  # type: ignore[no-untyped-def]
+    """Where each group's image starts and ends, int64, for items of `width` bytes."""
+    offsets = np.zeros(len(state.n) + 1, np.int64)
+    for g in range(len(state.n)):
+        depth = np.int64(state.depth[g]) + state.grain[g]
+        retained = _retained(state, total, g) + _kept(state, g)
+        size = HEADER + 4 * depth + (retained + 2) * width
+        if state.n[g] < 2:
+            size = 8 + state.n[g] * width
+        offsets[g + 1] = offsets[g] + size
+    return offsets
+
+
+@kernel
+def write_images(state, total, k, offsets, out, edges):  # type: ignore[no-untyped-def]
+    """Write every group's image into the bytes `out`; `edges` (two items) is scratch."""
+    width = state.items.itemsize
+    most = np.int64(0)
+    for g in range(len(state.n)):
+        most = max(most, np.int64(state.room[g]))
+    items, levels = np.empty(most, edges.dtype), np.empty(state.levels.shape[1], np.int32)
+    coin = np.empty(1, np.uint64)
+    for g in range(len(state.n)):
+        at = offsets[g]
+        n, grain = state.n[g], np.int64(state.grain[g])
+        depth = grain + state.depth[g]
+        out[at] = 5 if n > 1 else 2
+        out[at + 1] = 2 if n == 1 else 1
+        out[at + 2] = _FAMILY
+        out[at + 3] = _EMPTY if n == 0 else (_SINGLE if n == 1 else 0)
+        _put(out, at + 4, 2, k)
+        out[at + 6] = MIN_ITEMS
+        out[at + 7] = 0
+        if n == 0:
+            continue
+        fitted(state, total, g, items, levels, coin)
+        room, first = np.int64(state.room[g]), np.int64(levels[0])
+        region = items[:room]
+        if n == 1:
+            out[at + 8 : at + 8 + width] = region[first:].view(np.uint8)
+            continue
+        _put(out, at + 8, 8, n)
+        _put(out, at + 16, 2, state.min_k[g])
+        out[at + 18] = depth
+        out[at + 19] = 0
+        bound = total[depth] - (room - first) - _kept(state, g)
+        at += HEADER
+        to = at + 4 * depth
+        edges[0], edges[1] = state.low[g], state.high[g]
+        out[to : to + 2 * width] = edges.view(np.uint8)
+        to += 2 * width
+        for h in range(grain):
+            _put(out, at + 4 * h, 4, bound)
+            if (n >> h) & 1:
+                out[to : to + width] = region[h : h + 1].view(np.uint8)
+                to += width
+                bound += 1
+        for h in range(depth - grain):
+            _put(out, at + 4 * (grain + h), 4, levels[h] - first + bound)
+        if grain:
+            upper = np.int64(levels[1])
+            bottom = region[first:upper].copy()
+            sort(bottom, state.scratch, state.high[g])
+            out[to : to + (upper - first) * width] = bottom.view(np.uint8)
+            to += (upper - first) * width
+            first = upper
+        out[to : to + (room - first) * width] = region[first:].view(np.uint8)
+
+
+@kernel
+def read_header(data, width):  # type: ignore[no-untyped-def]
+    """(fault, k, n, min k, depth, updatable) of an image; levels and items are still unchecked."""
+    size = len(data)
+    if size < 8:
+        return 1, 0, 0, 0, 0, False
+    ints, version, flags = data[0], data[1], data[3]
+    k = _number(data, 4, 2)
+    compact = (ints == 2 and (version == 1 or version == 2)) or (ints == 5 and version == 1)
+    if not (compact or (ints == 5 and version == 3)) or data[2] != _FAMILY or data[6] != MIN_ITEMS:
+        return 2, 0, 0, 0, 0, False
+    if k < MIN_K:
+        return 3, 0, 0, 0, 0, False
+    empty = (flags & _EMPTY) != 0
+    if empty != (ints == 2 and version == 1) and not (empty and version == 3):
+        return 4, 0, 0, 0, 0, False
+    if ints == 2:
+        n = 0 if empty else 1
+        if size != 8 + n * width:
+            return 8, 0, 0, 0, 0, False
+        return 0, k, n, k, 1, False
+    if size < HEADER:
+        return 1, 0, 0, 0, 0, False
+    n, min_k, depth = _number(data, 8, 8), _number(data, 16, 2), np.int64(data[18])
+    if min_k < MIN_K or min_k > k:
+        return 3, 0, 0, 0, 0, False
+    if n < 0 or n > MAX_N or (n == 0) != empty:
+        return 5, 0, 0, 0, 0, False
+    if depth < 1 or depth > MAX_DEPTH:
+        return 6, 0, 0, 0, 0, False
+    return 0, k, n, min_k, depth, version == 3
+
+
+@kernel
+def read_body(data, n, depth, updatable, capacity, levels, items, edges):  # type: ignore[no-untyped-def]
+    """Fill `levels` (from 0), `items` and `edges` (lowest, highest) of a non-empty image; gives the fault.
+
+    `capacity` is that of a sketch of this k and depth; `items` is resized by none: it must hold that many.
+    """
+    width = items.itemsize
+    size = len(data)
+    if size == 8 + width and n == 1 and data[0] == 2:
+        items[:1].view(np.uint8)[:] = data[8:]
+        edges[:] = items[0]
+        levels[0], levels[1] = 0, 1
+        return 9 if items[0] != items[0] else 0
+    at = HEADER + 4 * (depth + (1 if updatable else 0))
+    if size < at + 2 * width:
+        return 1
+    first = _number(data, HEADER, 4)
+    levels[0] = 0
+    weight = 0.0
+    count = np.int64(0)
+    for h in range(depth):
+        begin = _number(data, HEADER + 4 * h, 4)
+        end = _number(data, HEADER + 4 * h + 4, 4) if h + 1 < depth or updatable else capacity
+        if begin < first or end < begin or end > capacity:
+            return 7
+        levels[h + 1] = end - first
+        weight += float(end - begin) * 2.0**h
+        count += (end - begin) << h
+    if (updatable and levels[depth] != capacity - first) or weight > float(MAX_N) or count != n:
+        return 7
+    retained = levels[depth]
+    free = first if updatable else 0
+    if size != at + (2 + free + retained) * width:
+        return 8
+    edges.view(np.uint8)[:] = data[at : at + 2 * width]
+    at += (2 + free) * width
+    items[:retained].view(np.uint8)[:] = data[at : at + retained * width]
+    if not edges[0] <= edges[1]:
+        return 9
+    for h in range(depth):
+        for i in range(levels[h], levels[h + 1]):
+            x = items[i]
+            if not (edges[0] <= x and x <= edges[1]):
+                return 9
+            if h > 0 and i > levels[h] and x < items[i - 1]:
+                return 9
+    return 0

@@ -1,0 +1,160 @@
+"""Merging KLL sketches, as datasketches-java's `KllDoublesHelper.mergeDoubleImpl` does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.jit import kernel
+from .compaction import (
+    DONE,
+    MAX_N,
+    MORE_LEVELS,
+    POOL_FULL,
+    TOO_MANY,
+    move,
+    promote,
+    settle,
+)
+from .images import read_body, read_header
+from .sort import merge_apart, sort
+from .update import fill, widen
+
+OTHER = -1
+_NEVER_COARSER = 127
+
+
+@kernel
+def merge_one(  # type: ignore[no-untyped-def]
+    state, below_top, total, deepest, leaps, g, items, levels, n, low, high, min_k, done
+):
+    """Fold a sketch into group `g`: `levels` bounds the levels within `items`, those above 0 sorted.
+
+    `done` is how many level 0 items an interrupted call has added. Gives (how it ended, the new `done`).
+    The scratch must hold all items of both.
+    """
+    depth = len(levels) - 1
+    before = state.n[g] - done
+    if n > MAX_N - before:
+        return TOO_MANY, done
+    end = settle(state, total, g)
+    if end != DONE:
+        return end, done
+    widen(state, g, low, high)
+    zero = items[levels[0] + done : levels[1]]
+    while len(zero):
+        end, added = fill(state, below_top, total, _NEVER_COARSER, g, zero)
+        done += added
+        zero = zero[added:]
+        if end != DONE:
+            return end, done
+    if depth > 1:
+        end = _merge_upper(state, below_top, total, g, items, levels, before + n)
+        if end != DONE:
+            return end, done
+        state.min_k[g] = min(state.min_k[g], min_k)
+    state.n[g] = before + n
+    return DONE, done
+
+
+@kernel
+def merge_images(  # type: ignore[no-untyped-def]
+    state, below_top, total, deepest, leaps, k, groups, data, offsets, items, levels, edges, at, done
+):
+    """Fold the images of sketches of this `k`, bounded by `offsets`, into their groups, from number `at` on.
+
+    `items`, `levels` and `edges` (two items) take what an image of any depth holds; `done` is as in
+    `merge_one`. Gives (how it ended, the image it came to, its `done`): OTHER if that is of another k or
+    broken, and nothing of it was counted.
+    """
+    for i in range(at, len(groups)):
+        image = data[offsets[i] : offsets[i + 1]]
+        fault, own_k, n, min_k, depth, updatable = read_header(image, items.itemsize)
+        if fault or own_k != k:
+            return OTHER, i, 0
+        if n == 0:
+            continue
+        if read_body(image, n, depth, updatable, total[depth], levels, items, edges):
+            return OTHER, i, 0
+        own = levels[: depth + 1]
+        end, done = merge_one(
+            state, below_top, total, deepest, leaps, groups[i], items, own, n, edges[0], edges[1], min_k, done
+        )
+        if end != DONE:
+            return end, i, done
+        done = 0
+    return DONE, len(groups), 0
+
+
+@kernel
+def _merge_upper(state, below_top, total, g, items, levels, n):  # type: ignore[no-untyped-def]
+    own_depth, depth = np.int64(state.depth[g]), len(levels) - 1
+    deepest: Any = max(own_depth, depth)
+    most = deepest
+    while (np.int64(1) << most) <= n and most < len(below_top) - 1:
+        most += 1
+    if most + 2 > state.levels.shape[1]:
+        return MORE_LEVELS
+    if state.used[0] + total[most] > len(state.items):
+        return POOL_FULL
+    own = state.items[state.start[g] : state.start[g] + state.room[g]]
+    own_levels = state.levels[g]
+    retained = own_levels[own_depth] - own_levels[0]
+    work = np.empty(retained + levels[depth] - levels[1], items.dtype)
+    bounds = np.zeros(most + 2, np.int64)
+    bounds[1] = own_levels[1] - own_levels[0]
+    work[: bounds[1]] = own[own_levels[0] : own_levels[1]]
+    for h in range(1, deepest):
+        mine = own[own_levels[h] : own_levels[h + 1]] if h < own_depth else own[:0]
+        other = items[levels[h] : levels[h + 1]] if h < depth else items[:0]
+        bounds[h + 1] = bounds[h] + len(mine) + len(other)
+        merge_apart(mine, other, work[bounds[h] : bounds[h + 1]], state.high[g], state.scratch)
+    final, out = compress(state, below_top, total, g, work, bounds, deepest)
+    room = total[final]
+    if room != state.room[g]:
+        state.room[g] = 0
+        state.depth[g] = 0
+        state.levels[g, 0] = 0
+        move(state, g, room)
+    free = room - (out[final] - out[0])
+    region = state.items[state.start[g] : state.start[g] + room]
+    region[free:] = work[out[0] : out[final]]
+    for h in range(final + 1):
+        state.levels[g, h] = out[h] - out[0] + free
+    state.depth[g] = final
+    return DONE
+
+
+@kernel
+def compress(state, below_top, total, g, work, bounds, depth):  # type: ignore[no-untyped-def]
+    """Compact levels of `work`, bottom up, until their items fit a sketch; gives its depth and bounds."""
+    count = bounds[depth] - bounds[0]
+    target = total[depth]
+    out = np.zeros(len(bounds), np.int64)
+    coin = state.coin[g : g + 1]
+    level = 0
+    while level < depth:
+        if level == depth - 1:
+            bounds[level + 2] = bounds[level + 1]
+        begin, end = bounds[level], bounds[level + 1]
+        to = out[level]
+        if count < target or end - begin < below_top[depth - 1 - level]:
+            for i in range(end - begin):
+                work[to + i] = work[begin + i]
+            out[level + 1] = to + end - begin
+        else:
+            odd = (end - begin) & 1
+            if odd:
+                work[to] = work[begin]
+            out[level + 1] = to + odd
+            if level == 0:
+                sort(work[begin + odd : end], state.scratch, state.high[g])
+            half = promote(work, begin + odd, end, bounds[level + 2], coin, state.scratch, state.high[g])
+            count -= half
+            bounds[level + 1] -= half
+            if level == depth - 1:
+                depth += 1
+                target = total[depth]
+        level += 1
+    return depth, out

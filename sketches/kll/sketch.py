@@ -1,0 +1,233 @@
+"""Quantiles by KLL: of any stream, the value at a rank and the rank of a value, to a fixed rank error."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from ..core.answers import finite
+from ..core.numbers import as_numbers
+from ..core.protocol import Sketch, SketchError, told_kind
+from . import update as kll_update
+from .levels import normalized_rank_error
+from .store import DTYPES, Kind, Store
+
+USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+"""The quantiles that `answer` gives."""
+
+
+class KLL(Sketch):
+    """Quantiles and ranks of a stream of numbers, in about 3 k items.
+
+    Error promised: a rank is off by at most ``normalized_rank_error(k)`` of n (1.33 % for k = 200, 0.06 % for
+    k = 4,800) in 99 of 100 sketches, at every point at once; the lowest and highest value are exact, and so
+    is everything while n ≤ k. NaN and nulls are skipped. `kind` is the item type of the bytes: "double",
+    "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins: the same seed,
+    values and merges give the same bytes, and those of datasketches-java seeded alike.
+
+    Raises `SketchError` for k outside 8 … 65,535, `TypeError` for values that are no numbers.
+
+    Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016; DataSketches.
+
+    >>> sketch = KLL(k=200, seed=1).update(np.arange(100_000.0))
+    >>> abs(sketch.quantile(0.5) - 50_000) < 1_330, sketch.quantiles([0, 1])
+    (True, [0.0, 99999.0])
+    >>> lower, upper = sketch.rank_bounds(25_000)
+    >>> lower <= 0.25 <= upper, sketch.n
+    (True, 100000)
+    >>> KLL.from_bytes(sketch.to_bytes(), kind="double") == sketch
+    True
+    """
+
+    family: ClassVar[str] = "KLL"
+
+    def __init__(self, k: int = 200, kind: Kind = "double", seed: int | None = None) -> None:
+        self._store = Store(1, k, kind, seed)
+        self._view: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def k(self) -> int:
+        """The size parameter: items of the top level."""
+        return self._store.k
+
+    @property
+    def kind(self) -> Kind:
+        """The item type: "double", "float" or "long"."""
+        return self._store.kind
+
+    @property
+    def n(self) -> int:
+        """Values seen, NaN and nulls not counted."""
+        return int(self._store.state.n[0])
+
+    @property
+    def min_k(self) -> int:
+        """The smallest k that was ever merged in past its exact phase; the error is that of this k."""
+        return int(self._store.state.min_k[0])
+
+    @property
+    def low(self) -> float | int:
+        """The lowest value, exact. Raises `SketchError` while empty."""
+        self._check_not_empty()
+        return self._store.state.low[0].item()
+
+    @property
+    def high(self) -> float | int:
+        """The highest value, exact. Raises `SketchError` while empty."""
+        self._check_not_empty()
+        return self._store.state.high[0].item()
+
+    @property
+    def retained(self) -> int:
+        """Items held."""
+        return len(self._store.weighted(0)[0])
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value is still held."""
+        state = self._store.state
+        return bool(state.depth[0] + state.grain[0] == 1)
+
+    def normalized_rank_error(self, pmf: bool = False) -> float:
+        """The rank error in shares of n at 99 % confidence, 0 while exact; `pmf`: that of an interval."""
+        return 0.0 if self.exact else normalized_rank_error(self.min_k, pmf)
+
+    def _saw_nothing(self) -> bool:
+        return not self.n
+
+    def update(self, values: Any) -> Self:
+        """Add numbers; NaN and nulls are skipped. Raises `TypeError` for other types."""
+        numbers = as_numbers(values, self._store.dtype, self.family).numbers
+        self._store.run(kll_update.update_one, 0, numbers)
+        self._view = None
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Fold `other` in, of any k. Raises `SketchError` if its kind of item is another."""
+        if not isinstance(other, KLL) or other.kind != self.kind:
+            raise SketchError(f"KLL: a sketch of {self.kind}s can't take in {other!r}")
+        self._store.merge_image(0, np.frombuffer(other.to_bytes(), np.uint8))
+        self._view = None
+        return self
+
+    def to_bytes(self) -> bytes:
+        """The compact DataSketches image."""
+        return self._store.images()[0].tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, kind: Kind | None = None, seed: int | None = None) -> Self:
+        """The sketch of a DataSketches image. Raises `SketchError` for bytes that aren't one.
+
+        `kind` must be said, as an image doesn't tell: what Spark's ``kll_sketch_agg_bigint`` wrote is "long".
+        Without a `seed` the coins are seeded by the bytes' checksum, so that what follows can be repeated.
+        """
+        kind = cast(Kind, told_kind(cls.family, kind, DTYPES))
+        image = np.frombuffer(data, np.uint8)
+        k = int(image[4]) | int(image[5]) << 8 if len(image) >= 8 else 8
+        sketch = cls(max(k, 8), kind, seed=zlib.crc32(data) if seed is None else seed)
+        sketch._store.read_image(0, image)
+        return sketch
+
+    def quantile(self, q: float) -> float | int:
+        """The value that a share `q` of all values doesn't exceed. Raises `SketchError` while empty."""
+        return self.quantiles([q])[0]
+
+    def quantiles(self, qs: Any) -> list[float | int]:
+        """The values at several shares."""
+        return self._at(np.asarray(qs, np.float64)).tolist()
+
+    def quantile_bounds(self, q: float) -> tuple[float | int, float | int]:
+        """The values between which the true quantile lies at 99 % confidence."""
+        error = self.normalized_rank_error()
+        self._check_shares(np.array([q]))
+        lower, upper = self._at(np.array([max(0.0, q - error), min(1.0, q + error)])).tolist()
+        return lower, upper
+
+    def rank(self, x: float) -> float:
+        """The share of values that are at most `x`."""
+        return float(self._ranks(np.array([x]))[0])
+
+    def rank_bounds(self, x: float) -> tuple[float, float]:
+        """The shares between which the true rank of `x` lies at 99 % confidence."""
+        rank, error = self.rank(x), self.normalized_rank_error()
+        if x < self.low or x >= self.high:
+            error = 0.0
+        return max(0.0, rank - error), min(1.0, rank + error)
+
+    def cdf(self, points: Any) -> np.ndarray:
+        """The share at most each of the ascending `points`, then 1.0: one more than there are points."""
+        split = np.asarray(points, np.float64)
+        if split.ndim != 1 or np.isnan(split).any() or (np.diff(split) <= 0).any():
+            raise SketchError(f"KLL: points must be ascending numbers, each once, got {points!r}")
+        return np.append(self._ranks(split), 1.0)
+
+    def pmf(self, points: Any) -> np.ndarray:
+        """The share in each interval that the ascending `points` bound, (−∞, p0], (p0, p1] … (pm, ∞)."""
+        return np.diff(self.cdf(points), prepend=0.0)
+
+    def answer(self) -> dict[str, Any]:
+        """n and the usual quantiles with their bounds; no quantiles while empty."""
+        rows = []
+        for q in USUAL_QUANTILES if self.n else ():
+            lower, upper = self.quantile_bounds(q)
+            rows.append({"q": q, "value": self.quantile(q), "lower": lower, "upper": upper})
+        return finite({"n": self.n, "quantiles": rows})
+
+    def copy(self) -> Self:
+        """An independent equal sketch whose coins fall alike."""
+        twin = type(self)(self.k, self.kind, seed=0)
+        twin._store = self._store.one(0)
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KLL) and self.kind == other.kind and self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(), self.kind)
+
+    def __repr__(self) -> str:
+        if not self.n:
+            return f"KLL(k={self.k}, kind={self.kind!r}, empty)"
+        low, middle, high = self.low, self.quantile(0.5), self.high
+        error = self.normalized_rank_error()
+        return (
+            f"KLL(k={self.k}, kind={self.kind!r}, n={self.n}, min={low:.6g}, median={middle:.6g}, "
+            f"max={high:.6g}, ranks ±{error:.2%} at 99 %)"
+        )
+
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Items ascending and how many values are at most each, both ends exact."""
+        self._check_not_empty()
+        if self._view is None:
+            items, weights = self._store.weighted(0)
+            order = np.argsort(items, kind="stable")
+            self._view = items[order], np.cumsum(weights[order])
+        return self._view
+
+    def _at(self, qs: np.ndarray) -> np.ndarray:
+        items, up_to = self._sorted()
+        self._check_shares(qs)
+        wanted = np.clip(np.ceil(qs * self.n), 1, self.n).astype(np.int64)
+        found = items[np.minimum(np.searchsorted(up_to, wanted), len(items) - 1)]
+        return np.where(wanted == 1, self.low, np.where(wanted == self.n, self.high, found)).astype(
+            items.dtype
+        )
+
+    def _ranks(self, xs: np.ndarray) -> np.ndarray:
+        items, up_to = self._sorted()
+        before = np.searchsorted(items, xs, side="right")
+        ranks = np.concatenate([[0], up_to])[before] / self.n
+        return np.where(xs < self.low, 0.0, np.where(xs >= self.high, 1.0, ranks))
+
+    def _check_not_empty(self) -> None:
+        if not self.n:
+            raise SketchError("KLL: an empty sketch has no quantiles and no ranks; update it first")
+
+    @staticmethod
+    def _check_shares(qs: np.ndarray) -> None:
+        if not ((qs >= 0) & (qs <= 1)).all():
+            raise SketchError(f"KLL: a quantile is asked by a share from 0 to 1, got {qs.tolist()}")

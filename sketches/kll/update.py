@@ -1,0 +1,298 @@
+"""Taking values in: the scan for NaN and the extremes, the sampler, and many groups at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.jit import inlined, inner, kernel, lean
+from .blocks import THINNED
+from .compaction import DONE, POOL_FULL, coarsen, compact, fullest, leap_up, make_space, move, relieve
+
+SCANNED = 1 << 14
+"""Values scanned at a time: they are still in the second-level cache when they are taken in."""
+_LANES = 64
+_ONE = np.uint64(1)
+SPARE = 34
+"""Items of a capacity left to level 0 of a sketch that gathers blocks: what 255 items are fitted into."""
+
+
+@lean
+def scan(block, lows, highs):  # type: ignore[no-untyped-def]
+    """How many NaN; the lowest and highest value of lane i are folded into ``lows[i]`` and ``highs[i]``."""
+    bad = 0
+    whole = len(block) // _LANES * _LANES
+    for at in range(0, whole, _LANES):
+        row = block[at : at + _LANES]
+        for i in range(_LANES):
+            x = row[i]
+            lows[i] = x if x < lows[i] else lows[i]
+            highs[i] = x if x > highs[i] else highs[i]
+            bad += x != x
+    for i in range(whole, len(block)):
+        x = block[i]
+        lows[0] = x if x < lows[0] else lows[0]
+        highs[0] = x if x > highs[0] else highs[0]
+        bad += x != x
+    return bad
+
+
+@inlined
+def _draw(coin, grain, block):  # type: ignore[no-untyped-def]
+    """Which value of a block of 2^grain stands for it: SplitMix64 of the coin and the block's number."""
+    z = coin[0] * np.uint64(0xD1342543DE82EF95) + np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return np.int64(z & ((_ONE << np.uint64(grain)) - _ONE))
+
+
+@inner
+def _top_bit(x):  # type: ignore[no-untyped-def]
+    bit = -1
+    while x:
+        x >>= 1
+        bit += 1
+    return bit
+
+
+@inner
+def _drawn(kept, place, within):  # type: ignore[no-untyped-def]
+    """The value at `place` of a block of which `within` > `place` values were seen."""
+    return kept[_top_bit(place ^ within)]
+
+
+@inner
+def _keep(kept, place, within, values):  # type: ignore[no-untyped-def]
+    """Take `values` as places `within` … of an unfinished block, of which place `place` will be drawn.
+
+    For each set bit j of the count, ``kept[j]`` is the value that would be drawn from its 2^j places by the
+    low j bits of `place`; so the whole block's draw is always one of its parts' draws.
+    """
+    count = within + len(values)
+    for bit in range(_top_bit(within ^ count), -1, -1):
+        if (count >> bit) & 1:
+            at = (count >> (bit + 1) << (bit + 1)) + (place & ((1 << bit) - 1))
+            kept[bit] = values[at - within] if at >= within else _drawn(kept, at, within)
+
+
+@lean
+def _sample(region, levels, grain, floor, coin, n, values):  # type: ignore[no-untyped-def]
+    """Draw from the values after the first `n` until they end or level 0 is down to `floor`, at least
+    `grain`; gives how many it took."""
+    size = np.int64(1) << grain
+    slot, done = np.int64(levels[0]), 0
+    within = n & (size - 1)
+    if within:
+        place = _draw(coin, grain, n >> grain)
+        need = size - within
+        if len(values) < need:
+            _keep(region, place, within, values)
+            return len(values)
+        slot -= 1
+        region[slot] = values[place - within] if place >= within else _drawn(region, place, within)
+        done = need
+    blocks = min(slot - floor, (len(values) - done) >> grain)
+    first = (n + done) >> grain
+    for b in range(blocks):
+        slot -= 1
+        region[slot] = values[done + (b << grain) + _draw(coin, grain, first + b)]
+    done += blocks << grain
+    levels[0] = slot
+    if slot > floor and done < len(values):
+        _keep(region, _draw(coin, grain, (n + done) >> grain), 0, values[done:])
+        done = len(values)
+    return done
+
+
+@inner
+def _take(state, g, floor, values):  # type: ignore[no-untyped-def]
+    """Fill level 0 of group `g` down to `floor`, by its sampler if it has one; gives how many it took."""
+    levels, grain, n = state.levels[g], np.int64(state.grain[g]), state.n[g]
+    region = state.items[state.start[g] : state.start[g] + state.room[g]]
+    if grain:
+        taken = _sample(region, levels, grain, floor, state.coin[g : g + 1], n, values)
+    else:
+        slot = np.int64(levels[0])
+        taken = min(slot - floor, len(values))
+        to = region[slot - taken : slot]
+        for i in range(taken):
+            to[taken - 1 - i] = values[i]
+        levels[0] = slot - taken
+    state.n[g] = n + taken
+    return taken
+
+
+@inner
+def fill(state, below_top, total, deepest, g, values):  # type: ignore[no-untyped-def]
+    """Take in values level by level, until they end or the sketch has changed its shape."""
+    levels = state.levels[g]
+    grain, depth, room = np.int64(state.grain[g]), np.int64(state.depth[g]), np.int64(state.room[g])
+    done = 0
+    while done < len(values):
+        if levels[0] == grain:
+            level = fullest(levels, depth, below_top) if room >= total[depth] + grain else depth
+            if level >= depth - 1:
+                return make_space(state, below_top, total, deepest, g, len(values) - done), done
+            region = state.items[state.start[g] : state.start[g] + room]
+            compact(region, levels, level, state.coin[g : g + 1], state.scratch, state.high[g])
+        else:
+            done += _take(state, g, grain, values[done:])
+    return DONE, done
+
+
+@inner
+def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):  # type: ignore[no-untyped-def]
+    """Take in values a block of level 0 at a time, until they end or the sketch has changed its shape."""
+    levels = state.levels[g]
+    grain, depth = np.int64(state.grain[g]), np.int64(state.depth[g])
+    room: Any = total[depth] + grain + THINNED
+    if state.room[g] < room and not move(state, g, room):
+        return POOL_FULL, 0
+    done = 0
+    while True:
+        if state.room[g] - levels[1] > total[depth] - SPARE:
+            return relieve(state, below_top, total, deepest, g), done
+        if levels[1] - levels[0] >= THINNED:
+            leap_up(state, g, leap)
+        elif done < len(values):
+            done += _take(state, g, np.int64(levels[1]) - THINNED, values[done:])
+        else:
+            return DONE, done
+
+
+@inner
+def absorb(state, below_top, total, deepest, leaps, g, values):  # type: ignore[no-untyped-def]
+    """Take in values without NaN, extremes apart; gives (how it ended, how many were taken in)."""
+    levels = state.levels[g]
+    surplus = state.depth[g] - deepest
+    if surplus > 0 and len(values):
+        if levels[0] < state.grain[g] + surplus and not move(state, g, state.room[g] + surplus):
+            return POOL_FULL, 0
+        for _ in range(surplus):
+            coarsen(state, g)
+    done = 0
+    while done < len(values):
+        leap = leaps[state.depth[g]]
+        rest = values[done:]
+        if leap:
+            end, taken = _fill_by_blocks(state, below_top, total, deepest, leap, g, rest)
+        else:
+            end, taken = fill(state, below_top, total, deepest, g, rest)
+        done += taken
+        if end != DONE:
+            return end, done
+    return DONE, done
+
+
+@inner
+def _first_number(values):  # type: ignore[no-untyped-def]
+    at = 0
+    while at < len(values) and values[at] != values[at]:
+        at += 1
+    return at
+
+
+@inner
+def widen(state, g, low, high):  # type: ignore[no-untyped-def]
+    """Fold a lowest and a highest value into those of group `g`."""
+    if state.n[g] == 0:
+        state.low[g] = low
+        state.high[g] = high
+    else:
+        state.low[g] = min(state.low[g], low)
+        state.high[g] = max(state.high[g], high)
+
+
+@inner
+def _widen_by_lanes(state, g, lows, highs):  # type: ignore[no-untyped-def]
+    low, high = lows[0], highs[0]
+    for i in range(1, _LANES):
+        low = min(low, lows[i])
+        high = max(high, highs[i])
+    widen(state, g, low, high)
+
+
+@inner
+def _update(state, below_top, total, deepest, leaps, g, values, at, workspace):  # type: ignore[no-untyped-def]
+    """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
+    at += _first_number(values[at:])
+    if at == len(values):
+        return DONE, at
+    lows, highs, spare = workspace[:_LANES], workspace[_LANES : 2 * _LANES], workspace[2 * _LANES :]
+    for i in range(_LANES):
+        lows[i] = highs[i] = values[at]
+    while at < len(values):
+        block = values[at : at + SCANNED]
+        bad = scan(block, lows, highs)
+        if bad < len(block):
+            _widen_by_lanes(state, g, lows, highs)
+        numbers = block
+        if bad:
+            count = 0
+            for i in range(len(block)):
+                spare[count] = block[i]
+                count += block[i] == block[i]
+            numbers = spare[:count]
+        end, done = absorb(state, below_top, total, deepest, leaps, g, numbers)
+        if end != DONE:
+            while done > 0:
+                done -= values[at] == values[at]
+                at += 1
+            return end, at
+        at += len(block)
+    return DONE, len(values)
+
+
+@kernel
+def update_one(state, below_top, total, deepest, leaps, g, values, at):  # type: ignore[no-untyped-def]
+    """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
+    workspace = np.empty(2 * _LANES + min(SCANNED, len(values)), values.dtype)
+    return _update(state, below_top, total, deepest, leaps, g, values, at, workspace)
+
+
+@kernel
+def update_rows(state, below_top, total, deepest, leaps, groups, values, at):  # type: ignore[no-untyped-def]
+    """Add ``values[i]`` to group ``groups[i]`` from value `at` on; gives (how it ended, the next number)."""
+    for i in range(at, len(values)):
+        x = values[i]
+        if x == x:
+            widen(state, groups[i], x, x)
+            end, _ = absorb(state, below_top, total, deepest, leaps, groups[i], values[i : i + 1])
+            if end != DONE:
+                return end, i
+    return DONE, len(values)
+
+
+@kernel
+def update_sorted(state, below_top, total, deepest, leaps, ends, values, at):  # type: ignore[no-untyped-def]
+    """Add values ordered by group: those of group g end at ``ends[g]``. Ends as `update_rows` does."""
+    workspace = np.empty(2 * _LANES + min(SCANNED, len(values)), values.dtype)
+    begin = 0
+    for g in range(len(ends)):
+        if ends[g] > max(at, begin):
+            begin = max(at, begin)
+            own = values[begin : ends[g]]
+            end, done = _update(state, below_top, total, deepest, leaps, g, own, 0, workspace)
+            if end != DONE:
+                return end, begin + done
+        begin = ends[g]
+    return DONE, len(values)
+
+
+@lean
+def order_by_group(groups, values, ends, out):  # type: ignore[no-untyped-def]
+    """Counting sort: `values` into `out` by group, in their order; `ends` (zeros, one a group) is filled."""
+    for i in range(len(groups)):
+        ends[np.uint64(groups[i])] += 1
+    before = ends[0] * 0
+    for g in range(len(ends)):
+        count = ends[g]
+        ends[g] = before
+        before += count
+    for i in range(len(values)):
+        group = np.uint64(groups[i])  # signed places would be checked for being negative
+        place = ends[group]
+        out[np.uint64(place)] = values[i]
+        ends[group] = place + 1

@@ -1,0 +1,6 @@
+"""Distinct values of the last hour, or of any shorter span, at any time: HyperLogLog over sliding windows."""
+
+from .groups import SlidingHLLGroups
+from .sketch import SlidingHLL
+
+__all__ = ["SlidingHLL", "SlidingHLLGroups"]

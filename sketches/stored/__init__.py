@@ -1,0 +1,1 @@
+"""Families that exist to read, ask and merge what others stored."""

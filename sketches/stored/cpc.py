@@ -1,0 +1,125 @@
+"""Distinct values in the fewest bytes: CPC sketches that others stored, by the `datasketches` package."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import datasketches
+import numpy as np
+
+from ..core.columns import as_values
+from ..core.distinct_counter import DistinctCounter
+from ..core.one_by_one import OneByOne
+from ..core.parameters import whole
+from ..core.protocol import SketchError
+from .cpc_images import image_fault
+
+
+class CPC(DistinctCounter):
+    """How many distinct values a stream holds, in 40 % fewer bytes than HyperLogLog (DataSketches CPC).
+
+    For reading, asking, adding to and merging what others stored; for new data `HLL` is the faster and
+    `Theta` the one with intersections. Promise: a relative standard error of 0.59 / √(2^lg_k) in stream order
+    and 0.69 / √(2^lg_k) after merging (`lg_k` 4 to 26); `bounds` holds the true count with 68.3, 95.4 or 99.7
+    % confidence at 1, 2 or 3 standard deviations. Merging sketches of different lg_k gives the smallest.
+    Nulls and empty strings are not counted; values of 8-byte unsigned numbers are hashed by their bits.
+
+    The package crashes the process on broken bytes, so every image is decoded here bit by bit first: codes,
+    lengths, padding, the number of coupons and the registers of the estimator must agree. From lg_k 21 on it
+    takes other codes than Java, as its numbers overflow: Java's full images of that size are refused, for it
+    would misread them. Raises `SketchError` for all that, parameters out of range, and another family.
+
+    Source: Lang, "Back to the Future: an Even More Nearly Optimal Cardinality Estimation Algorithm", 2017.
+
+    >>> sketch = CPC().update(range(10_000)) | CPC().update(range(5_000, 15_000))
+    >>> lower, upper = sketch.bounds()
+    >>> lower <= 15_000 <= upper
+    True
+    """
+
+    family: ClassVar[str] = "CPC"
+
+    def __init__(self, lg_k: int = 11) -> None:
+        self._peer = datasketches.cpc_sketch(whole("CPC", "lg_k", lg_k, 4, 26))
+
+    @property
+    def lg_k(self) -> int:
+        """The base-2 logarithm of the rows of coupons."""
+        return int(self._peer.lg_k)
+
+    def update(self, values: Any) -> Self:
+        """Count a scalar or a column, one by one. Raises `TypeError` for binary columns."""
+        values = as_values(values)
+        if values.kind == "binary":
+            raise TypeError("CPC: the package counts numbers and strings, not binary; cast the column first")
+        # The package takes negative integers for doubles, unless given their bits.
+        whole = values.kind == "int64"
+        items = values.numbers.view(np.uint64).tolist() if whole else values.to_arrow().to_pylist()
+        add = self._peer.update
+        for item in items:
+            add(item)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Unite with `other`, in place; the result has the smaller lg_k. Returns the sketch itself."""
+        if not isinstance(other, CPC):
+            raise SketchError(f"CPC: can't merge with {type(other).__name__}")
+        if other._saw_nothing():
+            return self
+        union = datasketches.cpc_union(min(self.lg_k, other.lg_k))
+        union.update(self._peer)
+        union.update(other._peer)
+        self._peer = union.get_result()
+        return self
+
+    def _saw_nothing(self) -> bool:
+        return bool(self._peer.is_empty())
+
+    def to_bytes(self) -> bytes:
+        """The DataSketches image."""
+        return bytes(self._peer.serialize())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The sketch of a DataSketches CPC image. Raises `SketchError` for anything else."""
+        data = bytes(data)
+        if fault := image_fault(data):
+            raise SketchError(f"CPC: these {len(data)} bytes are no sketch: {fault}")
+        sketch = cls(data[3])
+        # Of an empty image the package forgets where its estimator starts, and counts to infinity.
+        if data != sketch.to_bytes():
+            sketch._peer = datasketches.cpc_sketch.deserialize(data)
+        return sketch
+
+    def estimate(self) -> float:
+        """The distinct values so far."""
+        return float(self._peer.get_estimate())
+
+    def bounds(self, std_devs: int = 2) -> tuple[float, float]:
+        """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence."""
+        if std_devs not in (1, 2, 3):
+            raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
+        return float(self._peer.get_lower_bound(std_devs)), float(self._peer.get_upper_bound(std_devs))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        lower, upper = self.bounds()
+        return (
+            f"CPC(lg_k={self.lg_k}): {self.estimate():,.0f} distinct ({lower:,.0f} … {upper:,.0f} at 95.4 %)"
+        )
+
+
+class CPCGroups(OneByOne):
+    """One `CPC` a group: see there for the error promised.
+
+    >>> groups = CPCGroups(2)
+    >>> groups.update(np.array([0, 1, 0]), ["ann", "bob", "cat"])
+    >>> round(groups[0].estimate())
+    2
+    """
+
+    _single = CPC

@@ -1,0 +1,86 @@
+"""What quantile sketches have in common that the `datasketches` package computes, for what others stored.
+
+They are read, asked, added to, merged and written behind the protocol of all sketches. The package trusts its
+bytes (a broken image makes it read out of bounds), so each family checks its images before the package sees
+them. The package's coins are seeded by the clock: two runs may differ within the promised error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.protocol import Sketch, SketchError
+
+USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+"""The quantiles that `answer` gives."""
+
+
+def read_checked(family: str, data: bytes, fault: str, read: Callable[[bytes], Any]) -> Any:
+    """The package's sketch of those bytes, unless a fault was found. Raises `SketchError` for broken ones."""
+    if fault:
+        raise SketchError(f"{family}: these {len(data)} bytes are no sketch: {fault}")
+    try:
+        return read(data)
+    except (ValueError, RuntimeError, IndexError, MemoryError) as error:
+        raise SketchError(f"{family}: these {len(data)} bytes are no sketch: {error}") from None
+
+
+class PackageQuantiles(Sketch):
+    """A quantile sketch whose `_peer` is the package's."""
+
+    _peer: Any
+    _inclusive: ClassVar[tuple[bool, ...]] = (True,)
+
+    @property
+    def n(self) -> int:
+        """Values seen, NaN and nulls not counted."""
+        raise NotImplementedError
+
+    def _saw_nothing(self) -> bool:
+        return not self.n
+
+    def quantile(self, q: float) -> float:
+        """The value that a share `q` of all values is at most. Raises `SketchError` while empty."""
+        return self.quantiles([q])[0]
+
+    def quantiles(self, qs: Any) -> list[float]:
+        """The values at several shares."""
+        shares = np.asarray(qs, np.float64)
+        self._check_not_empty()
+        if not ((shares >= 0) & (shares <= 1)).all():
+            raise SketchError(f"{self.family}: a quantile is asked by a share from 0 to 1, got {qs}")
+        # The lowest and the highest value are kept apart from the samples that quantiles are read off.
+        ends = {0.0: self._peer.get_min_value, 1.0: self._peer.get_max_value}
+        return [float(ends[q]() if q in ends else self._at(q)) for q in shares.tolist()]
+
+    def _at(self, q: float) -> float:
+        return float(self._peer.get_quantile(q, *self._inclusive))
+
+    def rank(self, x: float) -> float:
+        """The share of values that are at most `x`."""
+        self._check_not_empty()
+        return float(self._peer.get_rank(x, *self._inclusive))
+
+    def to_bytes(self) -> bytes:
+        """The DataSketches image, the same after questions, which put items in order, as before them."""
+        if not self._peer.is_empty():
+            self._peer.get_rank(0.0)
+        return bytes(self._peer.serialize())
+
+    def _check_not_empty(self) -> None:
+        if self._peer.is_empty():
+            raise SketchError(f"{self.family}: an empty sketch has no quantiles and no ranks")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if not self.n:
+            return f"{self.family}(k={self._peer.k}, empty)"
+        low, middle, high = self.quantiles([0, 0.5, 1])
+        return f"{self.family}(k={self._peer.k}, n={self.n}, {low:.6g} … {middle:.6g} … {high:.6g})"

@@ -1,0 +1,201 @@
+"""Weighted samples that others stored: VarOpt sketches, through the `datasketches` package."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
+
+import datasketches
+import numpy as np
+import pyarrow as pa
+
+from ..core.answers import finite
+from ..core.columns import as_values
+from ..core.numbers import as_numbers
+from ..core.one_by_one import OneByOne
+from ..core.parameters import one_of, whole
+from ..core.protocol import Sketch, SketchError, told_kind
+from ..core.shared import holding_no_lock
+from ..core.weights import as_doubles
+from .var_opt_images import FORMATS, MOST_K, MOST_ROWS, image_fault
+
+_TYPES = {"long": pa.int64(), "double": pa.float64(), "string": pa.string()}
+_FAULTS = (ValueError, RuntimeError, IndexError, MemoryError, OverflowError)
+
+
+class SubsetSum(NamedTuple):
+    """The weight of a subset: what it is likely to be, its bounds at 95.4 %, and the weight of all rows."""
+
+    estimate: float
+    lower: float
+    upper: float
+    total: float
+
+
+class VarOpt(Sketch):
+    """k rows with weights, for sums over any subset named afterwards (DataSketches VarOpt).
+
+    For reading, asking, adding to and merging what others stored; for new data `WeightedReservoir` has
+    columns of any type and merges to the same sample in every order. Promise: sums of subsets are unbiased,
+    the total is exact up to rounding, no scheme of k samples has a smaller average variance; `subset_sum`
+    holds the true weight at 95.4 %. Rows of weight 0 are never taken. `kind` is what items are: ``"string"``,
+    ``"long"`` or ``"double"``, which an image doesn't tell. The package's coins are seeded by the clock.
+
+    The package takes any memory that an image asks for and trusts its heap: images are checked here first, in
+    full, and those with k above 2^20 refused. Raises `SketchError` for what isn't sound, parameters out of
+    range, and samples of another kind; `ValueError` for weights that are negative or not finite.
+
+    Source: Cohen, Duffield, Kaplan, Lund, Thorup, "Efficient Stream Sampling for Variance-Optimal Estimation
+    of Subset Sums", SIAM J. Comput. 2011.
+
+    >>> sample = VarOpt(k=10).update(["a", "b", "c"], weight=[5.0, 1.0, 2.0])
+    >>> sample.subset_sum(lambda item: item != "c")
+    SubsetSum(estimate=6.0, lower=6.0, upper=6.0, total=8.0)
+    """
+
+    family: ClassVar[str] = "VarOpt"
+
+    def __init__(self, k: int = 100, kind: str = "string") -> None:
+        self.kind = one_of("VarOpt", "kind", kind, _TYPES)
+        self._peer = datasketches.var_opt_sketch(whole("VarOpt", "k", k, 1, MOST_K))
+        self._stored = False  # whether it comes from bytes, and may not be added to as it is
+
+    @property
+    def k(self) -> int:
+        """Rows kept, at most."""
+        return int(self._peer.k)
+
+    @property
+    def n(self) -> int:
+        """Rows seen, without nulls and those of weight 0."""
+        return int(self._peer.n)
+
+    def _saw_nothing(self) -> bool:
+        return not self.n
+
+    def __len__(self) -> int:
+        """Rows kept."""
+        return int(self._peer.num_samples)
+
+    def update(self, values: Any, weight: Any = 1.0) -> Self:
+        """Add values with their weights, one a row or one for all. Returns the sketch itself."""
+        values = as_values(values) if self.kind == "string" else as_numbers(values, self._dtype, self.family)
+        if len(values) and (values.kind == "string") != (self.kind == "string"):
+            raise SketchError(f"VarOpt: a sample of {self.kind} items can't take {values.kind} ones")
+        weights = values.per_value(as_doubles(weight, values.length, "VarOpt: expected one weight"))
+        if not ((weights >= 0) & (weights < 1e290)).all():
+            raise ValueError("VarOpt: weights must be from 0 to 1e290, without nulls")
+        if self._stored and self.n > self.k:
+            # The package takes full samples from bytes for ones amid an update; a union's are not.
+            self._unite(self.k, self._peer)
+        if self.n + len(values) >= MOST_ROWS:
+            raise SketchError("VarOpt: more rows than a sample counts")
+        add = self._peer.update
+        try:
+            for item, heavy in zip(values.to_arrow().to_pylist(), weights.tolist()):
+                if heavy:
+                    add(item, heavy)
+        except _FAULTS as error:
+            raise SketchError(f"VarOpt: this sample can't go on: {error}") from None
+        return self
+
+    @property
+    def _dtype(self) -> type:
+        return np.int64 if self.kind == "long" else np.float64
+
+    def merge(self, other: Self) -> Self:
+        """A sample of both streams, in place; the smaller k wins. Returns the sketch itself."""
+        if not isinstance(other, VarOpt) or other.kind != self.kind:
+            raise SketchError(f"VarOpt: a sample of {self.kind} items can't take in {other!r}")
+        if self.n + other.n >= MOST_ROWS:
+            raise SketchError("VarOpt: more rows than a sample counts")
+        if other.n:
+            self._unite(min(self.k, other.k), self._peer, other._peer)
+        return self
+
+    def _unite(self, k: int, *peers: Any) -> None:
+        union = datasketches.var_opt_union(k)
+        try:
+            for peer in peers:
+                union.update(peer)
+            self._peer = union.get_result()
+        except _FAULTS as error:
+            raise SketchError(f"VarOpt: these samples can't be merged: {error}") from None
+        self._stored = False
+
+    def to_bytes(self) -> bytes:
+        """The DataSketches image."""
+        return bytes(self._peer.serialize(FORMATS[self.kind]))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, kind: str | None = None) -> Self:
+        """The sample of a DataSketches image of such items. Raises `SketchError` for anything else."""
+        kind = told_kind(cls.family, kind, _TYPES)
+        data, sample = bytes(data), cls(kind=kind)
+        if fault := image_fault(data, kind):
+            raise SketchError(f"VarOpt: these {len(data)} bytes are no sample of {kind} items: {fault}")
+        try:
+            sample._peer = datasketches.var_opt_sketch.deserialize(data, FORMATS[kind])
+        except _FAULTS as error:
+            raise SketchError(f"VarOpt: these {len(data)} bytes are no sample: {error}") from None
+        sample._stored = True
+        return sample
+
+    def copy(self) -> Self:
+        """An independent equal sample."""
+        return self.from_bytes(self.to_bytes(), self.kind)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(), self.kind)
+
+    def samples(self) -> pa.Table:
+        """The rows kept: `item` and `weight`, which stands for all rows the item was drawn from."""
+        rows = list(self._peer)
+        items = pa.array([item for item, _ in rows], _TYPES[self.kind])
+        return pa.table({"item": items, "weight": pa.array([weight for _, weight in rows], pa.float64())})
+
+    def values(self) -> pa.Array:
+        """The items kept."""
+        return self.samples().column("item").combine_chunks()
+
+    @holding_no_lock
+    def subset_sum(self, belongs: Callable[[Any], bool]) -> SubsetSum:
+        """The weight of all rows whose item `belongs`, with bounds at 95.4 %."""
+        peer = self.copy()._peer
+        found = peer.estimate_subset_sum(belongs)
+        # While every row is kept, the package gives the subset's weight as the total.
+        total = math.fsum(weight for _, weight in peer)
+        return SubsetSum(found["estimate"], found["lower_bound"], found["upper_bound"], total)
+
+    @holding_no_lock
+    def bounds(self, belongs: Callable[[Any], bool] = lambda item: True) -> tuple[float, float]:
+        """(lower, upper) of the weight of the rows whose item `belongs`, at 95.4 %."""
+        found = self.subset_sum(belongs)
+        return found.lower, found.upper
+
+    def answer(self) -> dict[str, Any]:
+        """n, the weight of all rows, and the items kept with the weight each stands for."""
+        total = self.subset_sum(bool).total
+        return finite({"n": self.n, "weight": total, "values": self.samples().to_pylist()})
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"VarOpt(k={self.k}, kind={self.kind!r}): {len(self):,} of {self.n:,} rows"
+
+
+class VarOptGroups(OneByOne):
+    """One `VarOpt` a group: see there for what is promised.
+
+    >>> groups = VarOptGroups(2, k=5, kind="long")
+    >>> groups.update(np.array([0, 1, 0]), [7, 8, 9], weight=[1.0, 2.0, 3.0])
+    >>> sorted(groups[0].values().to_pylist())
+    [7, 9]
+    """
+
+    _single = VarOpt
+    _read = ("kind",)

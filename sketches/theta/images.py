@@ -1,0 +1,248 @@
+"""Theta sketches as Apache DataSketches lays them out: versions 1 to 4 read, 3 written.
+
+    byte 0          1       2         3, 4            5      6, 7       8 … 11   12 … 15   16 … 23
+    preamble longs  serial  family 3  0               flags  seed hash  count    1.0       theta
+    (1, 2 or 3)     ver. 3  compact   (no lg_k here)
+
+One long of preamble: nothing seen, or one hash from byte 8; two: all hashes, from byte 16; three: an
+estimate, hashes from byte 24. Hashes are 63 bits, in ascending order. Version 4 packs the differences between
+them (`entry bits` each, most significant first) and has theta at byte 8; versions 1 and 2 are version 3 with
+fewer flags. Families 1 and 2 hold a hash table of 2^lg_arr places instead.
+
+Source: datasketches-java 6.2.0 `theta.PreambleUtil`, `theta.CompactSketch`, `theta.ForwardCompatibility`,
+`theta.BitPacking`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.bits import load32, load64
+from ..core.jit import kernel, lean
+from .store import MAX_THETA, add_hash, hashes_of, lower_theta, trim
+
+SEED_HASH = np.uint16(0x93CC)
+"""DataSketches' check value of the default seed, 9001."""
+
+BIG_ENDIAN = np.uint8(1)
+READ_ONLY = np.uint8(2)
+EMPTY = np.uint8(4)
+COMPACT = np.uint8(8)
+ORDERED = np.uint8(16)
+SINGLE = np.uint8(32)
+
+REASONS = {
+    1: "too short for a preamble",
+    2: "unknown serial version (byte 1 must be 1 to 4) or family (byte 2 must be 1 to 3)",
+    3: "the preamble's length or flags are impossible",
+    4: "hashed with another seed than DataSketches' 9001",
+    5: "the length doesn't fit what the preamble says",
+    6: "the entry count doesn't fit the entries",
+    7: "theta is impossible",
+    8: "an entry is zero, not below theta, or not in order",
+}
+"""What a status above zero means."""
+
+
+@lean
+def sizes(store, out):  # type: ignore[no-untyped-def]
+    """Trim each sketch; words (8 bytes) of its image."""
+    for g in range(len(out)):
+        trim(store, g)
+        sketch = store.sketches[g]
+        if sketch.theta < MAX_THETA:
+            out[g] = 3 + np.int64(sketch.count)
+        else:
+            out[g] = (1 if sketch.count <= 1 else 2) + np.int64(sketch.count)
+
+
+@kernel
+def write_images(store, offsets, out):  # type: ignore[no-untyped-def]
+    """Write each trimmed sketch's image from word offsets[g] of `out` (uint64) on."""
+    for g in range(len(offsets) - 1):
+        at = offsets[g]
+        sketch = store.sketches[g]
+        n = np.int64(sketch.count)
+        flags = READ_ONLY | COMPACT | ORDERED
+        seed = np.uint64(SEED_HASH)
+        estimating = sketch.theta < MAX_THETA
+        if n == 0 and not estimating:
+            flags |= EMPTY
+            seed = np.uint64(0)  # the reference's empty image has none
+        elif n == 1 and not estimating:
+            flags |= SINGLE
+        longs = offsets[g + 1] - at - n
+        out[at] = np.uint64(longs) | (np.uint64(0x0303) << np.uint64(8)) | (np.uint64(flags) << np.uint64(40))
+        out[at] |= seed << np.uint64(48)
+        if longs > 1:
+            out[at + 1] = np.uint64(n) | (np.uint64(0x3F800000) << np.uint64(32))
+        if longs > 2:
+            out[at + 2] = np.uint64(sketch.theta)
+        hashes = out[at + longs : at + longs + n].view(np.int64)
+        hashes_of(store, g, hashes)
+        hashes.sort()
+
+
+@lean
+def _packed(data, start, bit, bits):  # type: ignore[no-untyped-def]
+    """`bits` bits from bit number `bit` after byte `start`, the most significant first."""
+    value = np.uint64(0)
+    left = bits
+    while left > 0:
+        here = bit & 7
+        take = min(8 - here, left)
+        byte = np.uint64(data[start + (bit >> 3)])
+        part = (byte >> np.uint64(8 - here - take)) & ((np.uint64(1) << np.uint64(take)) - np.uint64(1))
+        value = (value << np.uint64(take)) | part
+        bit += take
+        left -= take
+    return value
+
+
+@lean
+def _read_head(data, start, end, head):  # type: ignore[no-untyped-def]
+    """Check a preamble; `head` takes (places, count or −1, theta, first byte, entry bits or 0, ordered)."""
+    size = end - start
+    if size < 8:
+        return 1
+    version = data[start + 1]
+    family = data[start + 2]
+    flags = data[start + 5]
+    longs = np.int64(data[start] & np.uint8(63))
+    if version < 1 or version > 4 or family < 1 or family > 3:
+        return 2
+    if version > 1 and flags & BIG_ENDIAN:
+        return 3
+    head[:] = 0
+    head[2] = MAX_THETA
+    head[5] = 1
+    if version == 4:
+        return _read_head_4(data, start, end, head)
+    if longs < 1 or longs > 3 or (version == 1 and longs != 3) or (version == 3 and flags > 63):
+        return 3
+    if size < 8 * longs:
+        return 1
+    table = version == 3 and family < 3
+    if version == 3 and family == 3 and not flags & COMPACT:
+        return 3
+    if table and (longs != 3 or flags & (COMPACT | ORDERED | SINGLE)):
+        return 3
+    empty = version == 3 and flags & EMPTY
+    single = version == 3 and longs == 1 and not empty
+    if single and (flags & ~SINGLE) != READ_ONLY | COMPACT | ORDERED:
+        return 3
+    hashed = version > 1 and not empty and not (version == 2 and longs == 1)
+    if hashed and load32(data, start + 4) >> np.uint32(16) != SEED_HASH:
+        return 4
+    head[3] = 8 * longs
+    if single:
+        head[0] = head[1] = 1
+    if longs > 1:
+        head[0] = head[1] = np.int64(load32(data, start + 8))
+    if longs > 2:
+        head[2] = np.int64(load64(data, start + 16))
+    if table:
+        lg = np.int64(data[start + 4])
+        if lg < 5 or lg > 27:
+            return 3
+        head[0] = np.int64(1) << lg
+    if empty and (head[1] or (head[2] != MAX_THETA and not table)):
+        return 6
+    if flags & SINGLE and version == 3 and head[1] != 1:
+        return 6
+    head[5] = 1 if version < 3 or flags & ORDERED else 0
+    if size != head[3] + 8 * head[0]:
+        return 5
+    return 0
+
+
+@lean
+def _read_head_4(data, start, end, head):  # type: ignore[no-untyped-def]
+    """The preamble of a packed image."""
+    longs = np.int64(data[start])
+    bits = np.int64(data[start + 3])
+    count_bytes = np.int64(data[start + 4])
+    size = end - start
+    if longs < 1 or longs > 2 or bits < 1 or bits > 63 or count_bytes > 4 or data[start + 2] != 3:
+        return 3
+    if data[start + 5] != READ_ONLY | COMPACT | ORDERED:
+        return 3
+    if size < 8 * longs + count_bytes:
+        return 1
+    if load32(data, start + 4) >> np.uint32(16) != SEED_HASH:
+        return 4
+    if longs == 2:
+        head[2] = np.int64(load64(data, start + 8))
+    count = np.int64(0)
+    for b in range(count_bytes):
+        count |= np.int64(data[start + 8 * longs + b]) << (8 * b)
+    head[0] = head[1] = count
+    head[3] = 8 * longs + count_bytes
+    head[4] = bits
+    if size != head[3] + (count * bits + 7) // 8:
+        return 5
+    return 0
+
+
+@lean
+def check_image(data, start, end, head):  # type: ignore[no-untyped-def]
+    """0 if ``data[start:end]`` is a Theta image, else a key of `REASONS`; for `head` see `_read_head`."""
+    status = _read_head(data, start, end, head)
+    if status:
+        return status
+    theta = head[2]
+    if theta <= 0:
+        return 7
+    previous = np.int64(0)
+    used = np.int64(0)
+    for i in range(head[0]):
+        if head[4]:
+            delta = _packed(data, start + head[3], i * head[4], head[4])
+            value = np.int64(np.uint64(previous) + delta)
+        else:
+            value = np.int64(load64(data, start + head[3] + 8 * i))
+        if value == 0 and head[0] != head[1]:
+            continue  # a free place in a table
+        if value <= 0 or (head[5] and value <= previous):
+            return 8
+        if value >= theta:
+            if head[0] != head[1]:
+                continue  # tables may hold dirty places
+            return 8
+        previous = value if head[5] else np.int64(0)
+        used += 1
+    return 6 if used != head[1] else 0
+
+
+@lean
+def fold_images(store, groups, offsets, data, start, head):  # type: ignore[no-untyped-def]
+    """Unite image i, ``data[offsets[i]:offsets[i + 1]]``, with sketch groups[i], from image `start` on.
+
+    Returns (how far it came, status): 0 for done, −1 for no room, else a key of `REASONS`.
+    """
+    for i in range(start, len(groups)):
+        first = np.int64(offsets[i])
+        status = check_image(data, first, np.int64(offsets[i + 1]), head)
+        if status:
+            return i, status
+        g = groups[i]
+        theta = head[2]
+        if head[1] or theta < MAX_THETA:
+            store.sketches[g].seen = 1
+        if theta < store.sketches[g].theta:
+            lower_theta(store, g, theta)
+        previous = np.int64(0)
+        for j in range(head[0]):
+            if head[4]:
+                delta = _packed(data, first + head[3], j * head[4], head[4])
+                value = np.int64(np.uint64(previous) + delta)
+                previous = value
+            else:
+                value = np.int64(load64(data, first + head[3] + 8 * j))
+            if value >= store.sketches[g].theta:
+                if head[5]:
+                    break  # ordered: nothing below theta follows
+                continue
+            if value and not add_hash(store, g, value):
+                return i, -1
+    return len(groups), 0

@@ -1,0 +1,260 @@
+"""What the planning side of the Kafka source asks the cluster: which partitions, from where, up to where."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, Uuid
+from confluent_kafka import TopicPartition as Partition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from ...operators.kafka.clients import client_config, member_config
+from ...operators.kafka.faults import passing
+from .offsets import Known, TopicPartition
+from .options import KafkaOptions, Place
+
+T = TypeVar("T")
+
+_REQUEST_SECONDS = 10.0
+_FIRST_CONTACT_SECONDS = 30.0
+_PAUSE_SECONDS = 0.5
+_SAY_AGAIN_SECONDS = 10.0
+_NO_ID = str(Uuid(0, 0))
+
+
+class Cluster:
+    """A Kafka cluster, as far as planning a batch needs it.
+
+    A broker that goes away is waited for, and said so on standard error; only at the first contact, where the
+    address may be wrong, does that end in a `ConnectionError` after 30 s.
+    """
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._address = options.config["bootstrap.servers"]
+        logger = logging.getLogger("streamgauge.kafka")
+        self._admin = AdminClient(client_config(options.config), logger=logger)
+        self._consumer: Any = None
+        self._reached = False
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions of the topics asked for.
+
+        Raises `LookupError` for a topic that doesn't exist.
+        """
+        options = self._options
+        if options.pattern is not None:
+            known = self._patiently(lambda: self._admin.list_topics(timeout=_REQUEST_SECONDS)).topics
+            topics = [t for t in known if re.fullmatch(options.pattern, t) and not t.startswith("__")]
+        else:
+            topics = list(options.topics or dict.fromkeys(topic for topic, _ in options.assigned))
+        found = [place for topic in sorted(topics) for place in self._of_topic(topic)]
+        if options.assigned:
+            missing = sorted(set(options.assigned) - set(found))
+            if missing:
+                raise LookupError(f"assign names partitions that don't exist at {self._address}: {missing}")
+            found = sorted(options.assigned)
+        return found
+
+    def _of_topic(self, topic: str) -> list[TopicPartition]:
+        def ask() -> Any:
+            found = self._admin.list_topics(topic, timeout=_REQUEST_SECONDS).topics[topic]
+            if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaException(found.error)
+            return found
+
+        found = self._patiently(ask)
+        if found.error is not None or not found.partitions:
+            raise LookupError(
+                f"topic {topic!r} doesn't exist at {self._address}; create it, or correct its name"
+            )
+        return [(topic, partition) for partition in sorted(found.partitions)]
+
+    def topic_ids(self, places: Iterable[TopicPartition]) -> dict[str, str]:
+        """The topics' ids, which a topic that is deleted and made anew doesn't share.
+
+        Topics that are gone are left out, as are all where brokers are too old to have ids (before 2.8).
+        """
+        topics = sorted({topic for topic, _ in places})
+
+        def ask() -> dict[str, str]:
+            asked = self._admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
+            found = {}
+            for topic, answer in asked.items():
+                try:
+                    found[topic] = str(answer.result().topic_id)
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+            return {topic: told for topic, told in found.items() if told != _NO_ID}
+
+        return self._patiently(ask) if topics else {}
+
+    def beginnings(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset there is."""
+        return self._offsets(dict.fromkeys(places, OffsetSpec.earliest()))
+
+    def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset to be written (of transactions only committed ones, unless asked)."""
+        return self._offsets(dict.fromkeys(places, OffsetSpec.latest()))
+
+    def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The next offset to be written, behind all messages of transactions that are still open."""
+        return self._offsets(dict.fromkeys(places, OffsetSpec.latest()), IsolationLevel.READ_UNCOMMITTED)
+
+    def since(self, places: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
+        """The first offset at or after a timestamp; the end where there is none."""
+        places = list(places)
+        found = self._offsets(dict.fromkeys(places, OffsetSpec.for_timestamp(timestamp_ms)))
+        ends = self.ends(places)
+        return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
+
+    def resolve(
+        self, places: list[TopicPartition], place: Place, timestamp_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """Offsets by the words of the options. Raises `ValueError` where one is left out or out of range."""
+        if timestamp_ms is not None:
+            return self.since(places, timestamp_ms)
+        if place == "earliest":
+            return self.beginnings(places)
+        if place == "latest":
+            return self.ends(places)
+        assert not isinstance(place, str)
+        return self._named(places, place)
+
+    def _named(
+        self, places: list[TopicPartition], named: Mapping[str, Mapping[str, int]]
+    ) -> dict[TopicPartition, int]:
+        given = {(topic, int(p)): offset for topic, ps in named.items() for p, offset in ps.items()}
+        if set(given) != set(places):
+            raise ValueError(
+                f"offsets must be given for exactly the partitions read, {_listed(places)}; "
+                f"got {_listed(given)}"
+            )
+        first, last = self.beginnings(places), self.ends(places)
+        found = {}
+        for place, offset in given.items():
+            found[place] = first[place] if offset == -2 else last[place] if offset == -1 else offset
+            if not first[place] <= found[place] <= last[place]:
+                if self._options.fail_on_data_loss:
+                    raise ValueError(
+                        f"offset {offset} of {place[0]}-{place[1]} is out of range: there are {first[place]} "
+                        f"to {last[place]}; correct it, or set failOnDataLoss to false to take the nearest"
+                    )
+                found[place] = min(max(found[place], first[place]), last[place])
+        return found
+
+    def reports(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Report]:
+        """What workers have reported of the partitions to a group, where they have.
+
+        Raises `PermissionError` where the group may not be read.
+        """
+        if self._consumer is None:
+            self._consumer = reporting_consumer(self._options.config, group)
+        asked = [Partition(topic, partition) for topic, partition in places]
+
+        def ask() -> Any:
+            try:
+                return self._consumer.committed(asked, timeout=_REQUEST_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    raise group_refused(group) from None
+                raise
+
+        found = {}
+        for answer in self._patiently(ask):
+            if answer.error is None and answer.offset >= 0 and (told := read_report(answer.metadata)):
+                found[(answer.topic, answer.partition)] = told
+        return found
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _offsets(
+        self, asked: Mapping[TopicPartition, Any], level: IsolationLevel | None = None
+    ) -> dict[TopicPartition, int]:
+        if level is None:
+            loose = self._options.config.get("isolation.level") == "read_uncommitted"
+            level = IsolationLevel.READ_UNCOMMITTED if loose else IsolationLevel.READ_COMMITTED
+
+        def ask() -> dict[TopicPartition, int]:
+            requests = {Partition(topic, partition): spec for (topic, partition), spec in asked.items()}
+            futures = self._admin.list_offsets(
+                requests, isolation_level=level, request_timeout=_REQUEST_SECONDS
+            )
+            return {(p.topic, p.partition): int(f.result().offset) for p, f in futures.items()}
+
+        return self._patiently(ask) if asked else {}
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """The call's result, however long the broker is away."""
+        began = said = time.monotonic()
+        while True:
+            try:
+                found = call()
+            except KafkaException as problem:
+                error = problem.args[0]
+                if not passing(error):
+                    raise ConnectionError(f"{self._address} refuses: {error.str()}") from None
+                now = time.monotonic()
+                if not self._reached and now - began > _FIRST_CONTACT_SECONDS:
+                    raise ConnectionError(
+                        f"no Kafka broker answers at {self._address} ({error.str()}); start it, or correct "
+                        "the option kafka.bootstrap.servers"
+                    ) from None
+                if now - said > _SAY_AGAIN_SECONDS or said == began:
+                    said = now
+                    print(f"streamgauge: waiting for {self._address}: {error.str()}", file=sys.stderr)
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                self._reached = True
+                return found
+
+
+def reporting_consumer(config: Mapping[str, str], group: str) -> Any:
+    """A consumer that never reads: it commits, and looks up, what is known of partitions."""
+    return Consumer(member_config(config, group), logger=logging.getLogger("streamgauge.kafka"))
+
+
+def group_refused(group: str) -> PermissionError:
+    """The error for a consumer group that this user may not use."""
+    return PermissionError(
+        f"this user needs the right READ on the consumer group {group!r}, in which workers keep what they "
+        "know; or name groups that are allowed by the option groupIdPrefix, or one by kafka.group.id, "
+        "another for each query"
+    )
+
+
+class Report(NamedTuple):
+    """What a query's worker knows of a partition."""
+
+    query: str
+    known: Known
+
+
+def report(told: Report) -> str:
+    """As the text beside a committed offset (Kafka takes 4,096 bytes)."""
+    found = {"streamgauge": 1, "query": told.query, "known": told.known.to_list()}
+    return json.dumps(found, separators=(",", ":"))
+
+
+def read_report(text: str | None) -> Report | None:
+    """What `report` wrote, None for anything else."""
+    try:
+        found = json.loads(text or "")
+        return Report(str(found["query"]), Known.from_list(found["known"]))
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _listed(places: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{topic}-{partition}" for topic, partition in sorted(places))

@@ -1,0 +1,155 @@
+"""How far a streaming query has read, as Spark's checkpoint keeps it.
+
+Spark logs the end of every micro-batch before it runs the batch, so what is in that end decides a replay to
+the bit. Beside the offsets it holds what was known of each partition when the batch was planned (its event
+time and its account, up to some offset) and the watermark that the batch announces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any
+
+from ...operators.definition.windows import EARLIEST, Window
+from ...operators.sketching.accounting import Account
+from ...operators.sketching.lateness import PartitionTime
+
+TopicPartition = tuple[str, int]
+_TIME = len(PartitionTime().to_list())
+
+
+@dataclass(frozen=True)
+class Known:
+    """A partition up to offset `at`: its event time, and what became of its messages.
+
+    It follows from the messages before `at` alone, so any worker that reads them finds the same.
+    """
+
+    at: int
+    time: PartitionTime = field(default_factory=PartitionTime)
+    account: Account = field(default_factory=Account)
+
+    def floored(self, watermark_us: int) -> Known:
+        """Knowing that windows up to a watermark are closed, whatever this partition has seen."""
+        if watermark_us <= self.time.closed_us:
+            return self
+        return replace(self, time=replace(self.time, closed_us=watermark_us))
+
+    def to_list(self) -> list[int]:
+        """As plain JSON."""
+        return [self.at, *astuple(self.account), *self.time.to_list()]
+
+    @classmethod
+    def from_list(cls, found: Iterable[int]) -> Known:
+        """From plain JSON."""
+        at, read, counted, filtered, late, dead, *time = map(int, found)
+        if len(time) != _TIME:
+            raise ValueError(f"{len(time)} numbers tell no partition's event time, {_TIME} do")
+        return cls(at, PartitionTime(*time), Account(read, counted, filtered, late, dead))
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """One offset of a streaming query: the end of a micro-batch, and all that decides what it does.
+
+    `ends` is the next offset to read of each partition and `begin` the first that the batch reads; `known` is
+    what was known of them beforehand, at `begin` as a rule; `watermark_us` is what the batch announces:
+    windows that end at or before it are complete. `topics` are the topics' ids, which a topic made anew
+    doesn't share, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier versions
+    hold neither. `clock_us` is the clock on the wall when the batch was planned, by which broken clocks are
+    told whenever it is run.
+
+    >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(7)})
+    >>> Offsets.from_json(here.to_json()) == here
+    True
+    """
+
+    query: str
+    ends: Mapping[TopicPartition, int]
+    begin: Mapping[TopicPartition, int] = field(default_factory=dict)
+    known: Mapping[TopicPartition, Known] = field(default_factory=dict)
+    watermark_us: int = EARLIEST
+    topics: Mapping[str, str] = field(default_factory=dict)
+    definition: str | None = None
+    clock_us: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As Spark logs it; `offsets` have the shape of Spark's own Kafka source."""
+        found: dict[str, Any] = {"query": self.query, "offsets": _by_topic(self.ends)}
+        if self.begin:
+            found["begin"] = _by_topic(self.begin)
+        if self.known:
+            found["known"] = _by_topic({place: known.to_list() for place, known in self.known.items()})
+            found["watermark"] = self.watermark_us
+            found["clock"] = self.clock_us
+        if self.topics:
+            found["topics"] = dict(sorted(self.topics.items()))
+        if self.definition is not None:
+            found["definition"] = self.definition
+        return found
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Offsets:
+        """What `to_json` wrote. Raises `ValueError` for the checkpoint of another source."""
+        try:
+            begin, known = (_by_place(found.get(name, {})) for name in ("begin", "known"))
+            return cls(
+                str(found["query"]),
+                _by_place(found["offsets"]),
+                begin,
+                {place: Known.from_list(listed) for place, listed in known.items()},
+                int(found.get("watermark", EARLIEST)),
+                dict(found.get("topics", {})),
+                found.get("definition"),
+                int(found.get("clock", 0)),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"the checkpoint holds no offsets of streamgauge-kafka ({error!r}): {str(found)[:200]}; "
+                "give the query a checkpoint folder of its own"
+            ) from None
+
+    def account(self) -> Account:
+        """What had become of all messages when this batch was planned."""
+        return sum((known.account for known in self.known.values()), Account())
+
+
+def share(
+    begin: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int
+) -> dict[TopicPartition, int]:
+    """The ends of a batch of about `limit` offsets, each partition taking in proportion to what it has.
+
+    One with anything to read gets at least one offset, so that none starves.
+
+    >>> share({("t", 0): 0, ("t", 1): 0}, {("t", 0): 300, ("t", 1): 100}, 40)
+    {('t', 0): 30, ('t', 1): 10}
+    """
+    waiting = {place: end - begin[place] for place, end in ends.items()}
+    total = sum(waiting.values())
+    if total <= limit:
+        return dict(ends)
+    return {
+        place: begin[place] + min(size, max(1, size * limit // total) if size else 0)
+        for place, size in waiting.items()
+    }
+
+
+def last_window_end(known: Mapping[TopicPartition, Known], window: Window) -> int:
+    """The end of the last window that any partition has come to.
+
+    A single row far ahead of its partition's time, by a wrong clock, doesn't count: its window stays open.
+    """
+    seen = [k.time.latest_us for k in known.values() if k.time.latest_us > EARLIEST]
+    return max((window.last_end(window.pane_start(s)) for s in seen), default=EARLIEST)
+
+
+def _by_topic(places: Mapping[TopicPartition, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for (topic, partition), value in sorted(places.items()):
+        found.setdefault(topic, {})[str(partition)] = value
+    return found
+
+
+def _by_place(topics: Mapping[str, Mapping[str, Any]]) -> dict[TopicPartition, Any]:
+    return {(topic, int(p)): value for topic, ps in topics.items() for p, value in ps.items()}

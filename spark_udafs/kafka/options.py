@@ -1,0 +1,229 @@
+"""The options of the Kafka source, named as those of Spark's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...operators.definition.sources import KafkaSource
+from ...operators.definition.stream import Stream
+from ...operators.kafka.secrets import Settings, is_secret
+from ...operators.kafka.settings import check_settings
+
+Place = Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]]
+"""Where to begin or end: everywhere the same, or by topic and partition (−2 earliest, −1 latest)."""
+
+Emit = Literal["messages", "rows", "sketches"]
+
+_OWN = {
+    "kafka.key.deserializer": "decode with from_json or a stream",
+    "kafka.value.deserializer": "decode with from_json or a stream",
+    "kafka.auto.offset.reset": "use startingOffsets, and failOnDataLoss for messages that are gone",
+    "kafka.enable.auto.commit": "Spark's checkpoint holds the offsets",
+    "kafka.enable.auto.offset.store": "Spark's checkpoint holds the offsets",
+    "kafka.interceptor.classes": "librdkafka has none of Java's interceptors",
+}
+_HIDDEN_BY_SPARK = re.compile("secret|password|token|access[.]?key|url", re.IGNORECASE)
+"""Options whose values Spark leaves out of the plans it shows, unless it is told otherwise."""
+
+_KNOWN = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "maxOffsetsPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "includeHeaders",
+    "groupIdPrefix",
+    "emit",
+    "deadLetterTopic",
+    "idleTimeout",
+    "closeAtEnd",
+)
+
+
+@dataclass(frozen=True)
+class KafkaOptions:
+    """What to read and how, checked.
+
+    Exactly one of `topics`, `pattern` and `assigned` is set. `config` goes to librdkafka as it stands.
+    """
+
+    config: Mapping[str, Any]
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: tuple[tuple[str, int], ...] = ()
+    starting: Place | None = None
+    ending: Place = "latest"
+    starting_ms: int | None = None
+    ending_ms: int | None = None
+    max_per_trigger: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    headers: bool = False
+    group_prefix: str = "streamgauge"
+    stream: Stream | None = None
+    emit: Emit = "messages"
+    idle_timeout_ms: int = 10_000
+    close_at_end: bool = True
+    dead_letter_topic: str | None = None
+
+    @classmethod
+    def parse(
+        cls, options: Mapping[str, str], stream: Stream | None = None, settings: Mapping[str, Any] = {}
+    ) -> KafkaOptions:
+        """Read the options of ``spark.read`` and ``spark.readStream``.
+
+        `stream` is what a bound source reads (`kafka.source.bound`), its topic unless the options name
+        others; `settings` are librdkafka's that came with it. Raises `ValueError` that names the option, what
+        was wrong with it and what it may be.
+        """
+        given = {key.lower(): str(value) for key, value in options.items()}
+        _refuse(given)
+        for name in settings:
+            if (key := f"kafka.{name}") in _OWN:
+                raise ValueError(f"the stream's config sets {name!r}, which Spark can't take: {_OWN[key]}")
+        config = Settings({key[len("kafka.") :]: v for key, v in given.items() if key.startswith("kafka.")})
+        config = Settings({**settings, **config})
+        if not config.get("bootstrap.servers"):
+            raise ValueError('streamgauge-kafka needs .option("kafka.bootstrap.servers", "host:port")')
+        topics, pattern, assigned = _subscription(given, stream)
+        emit = given.get("emit", "messages" if stream is None else "sketches")
+        if emit not in ("messages", "rows", "sketches"):
+            raise ValueError(f"emit is {emit!r}; it may be messages, rows or sketches")
+        if emit != "messages" and stream is None:
+            raise ValueError(f'emit "{emit}" needs the stream whose {emit} are asked for; see run.source_of')
+        return cls(
+            config=config,
+            topics=topics,
+            pattern=pattern,
+            assigned=assigned,
+            starting=_place(given, "startingOffsets"),
+            ending=_place(given, "endingOffsets") or "latest",
+            starting_ms=_whole(given, "startingTimestamp", 0),
+            ending_ms=_whole(given, "endingTimestamp", 0),
+            max_per_trigger=_whole(given, "maxOffsetsPerTrigger", 1),
+            min_partitions=_whole(given, "minPartitions", 1),
+            fail_on_data_loss=_truth(given, "failOnDataLoss", True),
+            headers=_truth(given, "includeHeaders", False),
+            group_prefix=given.get("groupidprefix", cls.group_prefix),
+            stream=stream,
+            emit=emit,  # type: ignore[arg-type]
+            idle_timeout_ms=_idle(given),
+            close_at_end=_truth(given, "closeAtEnd", True),
+            dead_letter_topic=given.get("deadlettertopic"),
+        )
+
+    @property
+    def reads_headers(self) -> bool:
+        """Whether the messages' headers are read: asked for, or a part of the stream's rows."""
+        source = None if self.stream is None else self.stream.source
+        return self.headers or (isinstance(source, KafkaSource) and source.reads_headers)
+
+    def bounded(self) -> KafkaOptions:
+        """Themselves, if they make sense for ``spark.read``. Raises `ValueError` if not."""
+        if self.starting == "latest":
+            raise ValueError('startingOffsets "latest" would read nothing in spark.read')
+        if self.ending == "earliest":
+            raise ValueError('endingOffsets "earliest" would read nothing')
+        return self._consistent()
+
+    def unbounded(self) -> KafkaOptions:
+        """Themselves, if they make sense for ``spark.readStream``. Raises `ValueError` if not."""
+        if self.ending != "latest" or self.ending_ms is not None:
+            raise ValueError(
+                "endingOffsets and endingTimestamp are for spark.read; end a stream by its trigger or stop()"
+            )
+        return self._consistent()
+
+    def _consistent(self) -> KafkaOptions:
+        check_settings(self.config)
+        if self.starting is not None and self.starting_ms is not None:
+            raise ValueError("startingOffsets and startingTimestamp exclude each other; leave one out")
+        return self
+
+
+def _refuse(given: Mapping[str, str]) -> None:
+    known = {name.lower() for name in _KNOWN}
+    for key in given:
+        if key in _OWN:
+            raise ValueError(f"{key} can't be set: {_OWN[key]}")
+        if key not in known and not key.startswith("kafka."):
+            raise ValueError(
+                f"streamgauge-kafka has no option {key!r}; it has {', '.join(_KNOWN)} and kafka.*"
+            )
+        if key not in known and is_secret(key) and not _HIDDEN_BY_SPARK.search(key):
+            raise ValueError(
+                f"Spark would show the value of {key} in its plans; name a file in its place, such as "
+                "kafka.ssl.key.location, or run a stream by on_spark, whose settings are not shown"
+            )
+
+
+def _subscription(
+    given: Mapping[str, str], stream: Stream | None
+) -> tuple[tuple[str, ...], str | None, tuple[tuple[str, int], ...]]:
+    chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in given]
+    if not chosen and stream is not None and isinstance(stream.source, KafkaSource):
+        return (stream.source.topic,), None, ()
+    if len(chosen) != 1:
+        raise ValueError("exactly one of subscribe, subscribePattern and assign must be given")
+    text = given[chosen[0]].strip()
+    if chosen == ["subscribe"]:
+        topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",") if topic.strip()))
+        if not topics:
+            raise ValueError('subscribe names no topic; give it as "posts" or "posts,likes"')
+        return topics, None, ()
+    if chosen == ["subscribepattern"]:
+        return (), text, ()
+    try:
+        parts = [(str(topic), int(p)) for topic, ps in json.loads(text).items() for p in ps]
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f'assign must be like {{"posts":[0,1]}}, got {text!r}') from None
+    return (), None, tuple(parts)
+
+
+def _place(given: Mapping[str, str], name: str) -> Place | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    if text.lower() in ("earliest", "latest"):
+        return text.lower()  # type: ignore[return-value]
+    try:
+        found = json.loads(text)
+        return {str(t): {str(int(p)): int(o) for p, o in ps.items()} for t, ps in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(
+            f'{name} must be earliest, latest or like {{"posts":{{"0":23,"1":-2}}}}, got {text!r}'
+        ) from None
+
+
+def _whole(given: Mapping[str, str], name: str, least: int) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {text!r}")
+    return number
+
+
+def _truth(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise ValueError(f"{name} must be true or false, got {text!r}")
+    return text == "true"
+
+
+def _idle(given: Mapping[str, str]) -> int:
+    found = _whole(given, "idleTimeout", 0)
+    return 10_000 if found is None else found

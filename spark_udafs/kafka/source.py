@@ -1,0 +1,375 @@
+"""``streamgauge-kafka``: Kafka read, decoded and sketched inside Spark's Python workers.
+
+    spark.dataSource.register(KafkaSketchSource)
+    spark.readStream.format("streamgauge-kafka").option("kafka.bootstrap.servers", "localhost:9092")
+        .option("subscribe", "posts").load()
+
+Without more it gives messages in the columns of Spark's own Kafka source, whose options it takes. Bound to a
+stream (`bound`) it gives that stream's rows, or partial sketches of them, which `merge.plan` merges;
+`run.on_spark` does both. No row crosses into the JVM then.
+
+Spark's checkpoint holds the offsets, the ids of the topics they belong to, and the definition that they were
+read by. A range of offsets read again gives the same rows and the same sketches.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ...operators.consumer.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
+from ...operators.definition.stream import Stream
+from ...operators.kafka.secrets import Settings
+from ...operators.kafka.topics import admin, ensure_topic
+from ...operators.sketching.clock import wall_clock
+from ...operators.sketching.closing import Mark, closing, tell
+from ...operators.sketching.silence import Rest, Silence
+from ..definitions import check_same, pack
+from .cluster import Cluster
+from .offsets import Known, Offsets, TopicPartition, last_window_end, share
+from .options import KafkaOptions
+from .tasks import columns_of, group_of, plan_tasks, read_task
+
+NAME = "streamgauge-kafka"
+_NOTHING_NEW_SECONDS = 0.05
+
+
+class KafkaSketchSource(DataSource):
+    """Kafka topics as messages, rows or partial sketches; the module says how to use it."""
+
+    label = NAME
+    stream: Stream | None = None
+    settings: Mapping[str, Any] = {}
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` takes."""
+        return cls.label
+
+    def schema(self) -> StructType:
+        """The columns of what the options ask for."""
+        return from_arrow_schema(columns_of(self._parsed()))
+
+    # Spark calls both by the parameter's name.
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For ``spark.read``."""
+        return KafkaBatchReader(self._parsed().bounded())
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """For ``spark.readStream``."""
+        return KafkaStreamReader(self._parsed().unbounded())
+
+    def _parsed(self) -> KafkaOptions:
+        return KafkaOptions.parse(self.options, self.stream, self.settings)
+
+
+def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource]:
+    """The source of one stream, read with librdkafka's `settings`, under a name of its own.
+
+    Spark shows a source's name and options in plans, events and statements, and never the class, which it
+    gets pickled. So that is what the stream and its settings, passwords among them, travel in.
+    """
+    label = f"{NAME}-{uuid.uuid4().hex[:8]}"
+    # A class that is no module's goes to other processes as it is, not by its name.
+    members = {"label": label, "stream": stream, "settings": Settings(settings)}
+    return type(KafkaSketchSource.__name__, (KafkaSketchSource,), members)
+
+
+class KafkaBatchReader(DataSourceReader):
+    """A bounded range of offsets, read once."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One task a partition; more if ``minPartitions`` asks for them and no sketches are asked for."""
+        options = self._options
+        _ensure_letters(options)
+        cluster = Cluster(options)
+        places = cluster.partitions()
+        begin = cluster.resolve(places, options.starting or "earliest", options.starting_ms)
+        ends = cluster.resolve(places, options.ending, options.ending_ms)
+        cluster.close()
+        known = {place: Known(begin[place]) for place in places}
+        return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us()))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """In a worker: the batches of one task."""
+        return read_task(self._options, partition)  # type: ignore[arg-type]
+
+
+class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Micro-batches of offsets; planned in one process, read in the workers.
+
+    What the workers find out of a partition (its event time, its account) they commit to Kafka beside the
+    offset that they read up to, and it enters Spark's log with the next batch. Where it got lost, a worker
+    reads the batch before once more to find it again.
+    """
+
+    def __init__(self, options: KafkaOptions, clock: Callable[[], float] = time.monotonic) -> None:
+        self._options = options
+        self._clock = clock
+        self._cluster: Cluster | None = None
+        self._target: dict[TopicPartition, int] | None = None
+        self._marks: dict[TopicPartition, Mark] = {}
+        self._silences: dict[TopicPartition, Silence] = {}
+        self._heard: dict[TopicPartition, int] = {}
+        self._gone: dict[TopicPartition, int] = {}
+        self._looked = False
+        self._reporting: set[TopicPartition] = set()
+        stream = options.stream if options.emit == "sketches" else None
+        self._definition = None if stream is None else pack(stream.definition())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The workers get a copy, and no connection.
+        return {**self.__dict__, "_cluster": None, "_clock": time.monotonic}
+
+    @property
+    def _kafka(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = Cluster(self._options)
+        return self._cluster
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new query begins."""
+        options, kafka = self._options, self._kafka
+        _ensure_letters(options)
+        places = kafka.partitions()
+        topics = kafka.topic_ids(places)
+        begin = kafka.resolve(places, options.starting or "latest", options.starting_ms)
+        query = uuid.uuid4().hex[:12]
+        return Offsets(query, begin, topics=topics, definition=self._definition).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """``maxOffsetsPerTrigger``, if given."""
+        most = self._options.max_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """From now on read up to what there is now, and no further."""
+        self._target = self._kafka.ends(self._kafka.partitions())
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Up to where there are messages, for the query's progress."""
+        return Offsets("", self._kafka.ends(self._kafka.partitions())).to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Where the next micro-batch ends; `start` itself where there is nothing to do.
+
+        Raises `ChangedDefinition` for a checkpoint that another definition made.
+        """
+        here = Offsets.from_json(start)
+        check_same(here.definition, self._definition)
+        here, begin, there = self._waiting(here)
+        self._looked = True
+        ends = share(begin, there, limit.max_rows) if isinstance(limit, ReadMaxRows) else there
+        drained = all(ends[place] == begin[place] for place in ends)
+        if self._options.emit != "sketches":
+            return self._nothing(start) if drained else replace(here, ends=ends, begin=begin).to_json()
+        known = self._known(here, begin)
+        mark = max(here.watermark_us, self._watermark(known, drained))
+        if drained and not self._worth_telling(here, known, mark):
+            return self._nothing(start)
+        ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
+        return replace(ahead, definition=self._definition).to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of a micro-batch; one that only announces where there is nothing to read.
+
+        Raises `ChangedDefinition` for a batch that was planned by another definition, and not finished.
+        """
+        there = Offsets.from_json(end)
+        check_same(there.definition, self._definition)
+        # A batch that the query before this one left unfinished.
+        if not self._looked:
+            there = self._still_there(there)
+        tasks = plan_tasks(self._options, there)
+        self._reporting = {r.place for task in tasks for r in task.ranges if task.query}
+        return tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """In a worker: the batches of one task."""
+        return read_task(self._options, partition)  # type: ignore[arg-type]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: Spark's checkpoint is what counts."""
+
+    def stop(self) -> None:
+        """Leave the cluster."""
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _waiting(self, here: Offsets) -> tuple[Offsets, dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """`here` with what has been made anew since, where each partition goes on, and up to where."""
+        kafka = self._kafka
+        places = kafka.partitions()
+        here = self._made_anew(here, places)
+        ends = kafka.ends(places)
+        gone = [place for place in here.ends if place not in ends]
+        begin = {place: here.ends[place] for place in places if place in here.ends}
+        appeared = [place for place in places if place not in begin]
+        begin.update(kafka.beginnings(appeared))
+        lost = [f"{t}-{p} is gone" for t, p in gone]
+        lost += [
+            f"{t}-{p} ends at {ends[t, p]}, before {at}" for (t, p), at in begin.items() if ends[t, p] < at
+        ]
+        if lost:
+            self._losing("; ".join(lost))
+        self._gone = {place: here.ends[place] for place in gone}
+        for place in gone:
+            begin[place] = ends[place] = here.ends[place]
+        # A topic made anew is read from its beginning.
+        begin.update(kafka.beginnings([place for place, at in begin.items() if ends[place] < at]))
+        if self._target is not None:
+            ends = {place: min(end, self._target.get(place, 0)) for place, end in ends.items()}
+        return here, begin, {place: max(end, begin[place]) for place, end in ends.items()}
+
+    def _made_anew(self, here: Offsets, places: Sequence[TopicPartition]) -> Offsets:
+        """`here` as of the topics that there are: in one made anew all begins again.
+
+        The account goes on from what is logged; reports of the last batch went with the topic.
+        """
+        ids = self._kafka.topic_ids(places)
+        anew = self._changed(here, ids)
+        if not anew:
+            return replace(here, topics={**here.topics, **ids})
+        begin = self._kafka.beginnings([place for place in places if place[0] in anew])
+        return replace(
+            here,
+            ends={**here.ends, **begin},
+            known={**here.known, **_moved_to(begin, here.known)},
+            topics={**here.topics, **ids},
+        )
+
+    def _still_there(self, batch: Offsets) -> Offsets:
+        """A planned batch without what lay in topics that were made anew since."""
+        anew = self._changed(batch, self._kafka.topic_ids(batch.ends))
+        gone = {place: end for place, end in batch.ends.items() if place[0] in anew}
+        return replace(
+            batch, begin={**batch.begin, **gone}, known={**batch.known, **_moved_to(gone, batch.known)}
+        )
+
+    def _changed(self, offsets: Offsets, ids: Mapping[str, str]) -> set[str]:
+        """The topics that were made anew since. Raises `RuntimeError` if failOnDataLoss says so."""
+        anew = {topic for topic, found in ids.items() if offsets.topics.get(topic, found) != found}
+        if anew:
+            self._losing(
+                "; ".join(f"the topic {topic!r} is not the one read before" for topic in sorted(anew))
+            )
+        return anew
+
+    def _losing(self, what: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise RuntimeError(
+                f"messages are lost: {what}. The topic was deleted or made anew; start with a new "
+                "checkpoint, or set the option failOnDataLoss to false to go on with what there is"
+            )
+
+    def _known(self, here: Offsets, begin: dict[TopicPartition, int]) -> dict[TopicPartition, Known]:
+        """What is known of each partition, best at the offset where it goes on."""
+        group = group_of(self._options, here.query)
+        reported = self._kafka.reports(group, begin) if here.known and begin else {}
+        if any(place in reported and reported[place].query != here.query for place in self._reporting):
+            raise RuntimeError(
+                f"another query reports to the consumer group {group!r} at the same time; give each query "
+                "its own by the option kafka.group.id, or leave that out and give a groupIdPrefix"
+            )
+        found = {}
+        for place, at in begin.items():
+            report = reported.get(place)
+            if report is not None and (report.query, report.known.at) == (here.query, at):
+                known = report.known
+            else:
+                known = here.known.get(place, Known(at)).floored(here.watermark_us)
+            found[place] = known if known.at <= at else replace(known, at=at)
+        return found
+
+    def _watermark(self, known: dict[TopicPartition, Known], drained: bool) -> int:
+        stream = self._options.stream
+        assert stream is not None and stream.window is not None
+        if self._target is not None and drained and self._options.close_at_end:
+            return last_window_end(known, stream.window)
+        self._listen(known)
+        return closing(self._marks.values(), stream.window, stream.delay_us)
+
+    def _listen(self, known: dict[TopicPartition, Known]) -> None:
+        """Which partitions are silent now; the same rules as a consumer's (`operators.sketching.closing`)."""
+        now, patience = self._clock(), self._options.idle_timeout_ms / 1000
+        for place, k in known.items():
+            heard = k.account.counted + k.account.late
+            if place not in self._marks:
+                self._marks[place], self._silences[place] = Mark(), Silence(now)
+            elif heard != self._heard[place]:
+                self._silences[place].heard(now)
+            self._heard[place] = heard
+            self._marks[place].time = k.time
+        over = self._gone
+        if self._target is not None:
+            over = {place: self._target.get(place, 0) for place in known}
+        quiet = [
+            place for place in known if place not in over and self._silences[place].since(now) >= patience
+        ]
+        ends = self._kafka.high_watermarks(quiet)
+        for place, k in known.items():
+            rest = None
+            if place in over and k.at >= over[place]:
+                rest = _rest(self._silences[place].since(now), 0.0)
+            elif place in ends and (silent := self._silences[place].look(k.at, ends[place], now)) >= patience:
+                rest = _rest(silent, max(patience, 1e-6))
+            tell(self._marks, place, rest)
+
+    def _worth_telling(self, here: Offsets, known: dict[TopicPartition, Known], mark: int) -> bool:
+        """Whether a micro-batch without messages is worth it: it closes windows, or settles accounts."""
+        stream = self._options.stream
+        assert stream is not None and stream.window is not None
+        closes = stream.window.pane_start(mark) > stream.window.pane_start(here.watermark_us)
+        if closes or not here.known:
+            return closes
+        if self._target is None and not self._quiet():
+            return False
+        return known != here.known
+
+    def _quiet(self) -> bool:
+        """Whether nothing has come for as long as makes a partition idle."""
+        return all(mark.rest is not None for mark in self._marks.values())
+
+    def _nothing(self, start: dict[str, Any]) -> dict[str, Any]:
+        """Say that there is nothing to do; Spark asks again at once, so not at once."""
+        if self._target is None:
+            time.sleep(_NOTHING_NEW_SECONDS)
+        return start
+
+
+def _ensure_letters(options: KafkaOptions) -> None:
+    """Make the topic of dead letters, unless it is there."""
+    if options.dead_letter_topic is not None:
+        ensure_topic(admin(options.config), options.dead_letter_topic, 1, DEAD_LETTERS)
+
+
+def _moved_to(
+    places: Mapping[TopicPartition, int], known: Mapping[TopicPartition, Known]
+) -> dict[TopicPartition, Known]:
+    """What is known of these partitions, at other offsets."""
+    return {place: replace(known[place], at=at) for place, at in places.items() if place in known}
+
+
+def _rest(silent: float, patience: float) -> Rest:
+    return Rest(int(silent * 1e6), int(patience * 1e6), _now_us())
+
+
+def _now_us() -> int:
+    return int(wall_clock() * 1e6)

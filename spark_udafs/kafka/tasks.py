@@ -1,0 +1,198 @@
+"""What a task does: ranges of a micro-batch's offsets in, messages, rows or partial sketches out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from ...operators.consumer.intake import Intake
+from ...operators.consumer.plan import Plan
+from ...operators.consumer.progress import Progress
+from ...operators.definition.sources import KafkaSource
+from ...operators.definition.stream import Stream
+from ...operators.formats.messages import HEADERS
+from ...operators.sketching.accounting import Account
+from ...operators.table.schema import schema_of
+from ..merge.forms import spark_type
+from ..merge.partials import Partials
+from ..merge.plan import partials_of
+from .cluster import Report
+from .offsets import Known, Offsets, TopicPartition
+from .options import KafkaOptions
+from .workers import Letters, reading, remarks_on, report_known, settle
+
+BATCH_MESSAGES = 200_000
+"""Messages decoded and sketched at a time."""
+
+_UTC = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Offsets `start` … `end` − 1 of a partition, and what is known of it up to `start` or before."""
+
+    place: TopicPartition
+    start: int
+    end: int
+    known: Known
+
+
+@dataclass(frozen=True)
+class Task(InputPartition):
+    """What one task of Spark's does.
+
+    `settled` is the account of partitions that no task reads in this micro-batch, in one task's hands;
+    `clock_us` the clock on the wall when it was planned.
+    """
+
+    ranges: tuple[Range, ...]
+    watermark_us: int
+    clock_us: int
+    query: str = ""
+    settled: Account = field(default_factory=Account)
+
+
+def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
+    """The tasks of a micro-batch, or of a bounded read. At least one, which may have nothing to read."""
+    ranges = [
+        Range(place, at, batch.ends[place], batch.known.get(place, Known(at)))
+        for place, at in sorted(batch.begin.items())
+    ]
+    # What is not known up to its beginning is read again from where it is known.
+    waiting = [r for r in ranges if min(r.start, r.known.at) < r.end]
+    if options.emit != "sketches":
+        waiting = _split(waiting, options.min_partitions or 0)
+    idle = (r.known.account for r in ranges if r not in waiting)
+    settled = sum(idle, Account())
+    shares: list[tuple[Range, ...]] = [(r,) for r in waiting] or [()]
+    return [
+        Task(share, batch.watermark_us, batch.clock_us, batch.query, settled if number == 0 else Account())
+        for number, share in enumerate(shares)
+    ]
+
+
+def group_of(options: KafkaOptions, query: str) -> str:
+    """The consumer group in which a query's workers commit what they know."""
+    return str(options.config.get("group.id", f"{options.group_prefix}-{query}"))
+
+
+def _split(ranges: list[Range], wanted: int) -> list[Range]:
+    """At least `wanted` ranges of about the same size, as far as there are offsets."""
+    total = sum(r.end - r.start for r in ranges)
+    found = []
+    for r in ranges:
+        size = r.end - r.start
+        parts = min(max(1, round(wanted * size / total)), size) if total and wanted > len(ranges) else 1
+        edges = [r.start + size * part // parts for part in range(parts + 1)]
+        found += [replace(r, start=low, end=high) for low, high in pairwise(edges)]
+    return found
+
+
+def columns_of(options: KafkaOptions) -> pa.Schema:
+    """The columns that the options ask for."""
+    if options.emit == "messages":
+        return _MESSAGES if not options.headers else _MESSAGES.append(pa.field("headers", HEADERS))
+    assert options.stream is not None
+    if options.emit == "rows":
+        types = options.stream.arrow_types()
+        return pa.schema([pa.field(name, spark_type(kind, name)) for name, kind in types.items()])
+    return plan_of(options.stream).schema
+
+
+def plan_of(stream: Stream) -> Partials:
+    """The partial rows of a stream."""
+    return partials_of(schema_of(stream), stream.arrow_types())
+
+
+def read_task(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
+    """In a worker: what a task reads, as Spark's columns."""
+    if options.emit == "sketches":
+        return _sketches(options, task)
+    rows = _rows if options.emit == "rows" else _messages
+    return rows(options, task)
+
+
+_MESSAGES = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", _UTC),
+        pa.field("timestampType", pa.int32()),
+    ]
+)
+
+
+def _messages(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
+    schema = columns_of(options)
+    for r in task.ranges:
+        for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
+            whole = messages.to_arrow()
+            columns = {name: whole.column(name) for name in whole.schema.names}
+            columns["timestampType"] = pa.repeat(pa.scalar(0, pa.int32()), len(messages))
+            yield pa.RecordBatch.from_arrays(
+                [columns[field.name].cast(field.type) for field in schema], schema=schema
+            )
+
+
+def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
+    schema = columns_of(options)
+    stream = options.stream
+    assert stream is not None and isinstance(stream.source, KafkaSource)
+    for r in task.ranges:
+        for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
+            decoded = stream.source.decode(messages)
+            found = stream.transform(decoded.frame.lazy()).collect().to_arrow().cast(schema)
+            if found.num_rows:
+                yield from found.combine_chunks().to_batches()
+
+
+def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
+    assert options.stream is not None
+    plan = plan_of(options.stream)
+    total = task.settled
+    letters = Letters(options)
+    for r in task.ranges:
+        intake = _take_in(options, r, task, letters)
+        progress = intake.progress[r.place[1]]
+        again = sum((delta.account for delta in intake.ready), Account())
+        delta = progress.delta()
+        known = Known(r.end, delta.time, r.known.account + again + delta.account)
+        total += known.account
+        letters.deliver()
+        if task.query:
+            report_known(options, group_of(options, task.query), r.place, Report(task.query, known))
+        if delta.table is not None:
+            yield from plan.batches(delta.table)
+    settle()
+    yield plan.announcement(total, task.watermark_us)
+
+
+def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> Intake:
+    """Read a range, from where its partition is known."""
+    topic, partition = r.place
+    stream = options.stream
+    assert stream is not None and isinstance(stream.source, KafkaSource)
+    of_topic = replace(stream, source=replace(stream.source, topic=topic))
+    remarks = remarks_on(options, topic)
+    intake = Intake(Plan(of_topic, "", "", 1, ends={partition: r.end}), remarks)
+    known = r.known.floored(task.watermark_us)
+    first = min(known.at, r.start)
+    # What was read and counted before is cut off: of it only the account and the event time are wanted.
+    clock = task.clock_us / 1e6
+    progress = Progress(of_topic, topic, partition, first, replace(known.time), lambda: clock)
+    intake.begin(partition, progress, [r.start] * (first < r.start))
+    for messages in reading(options, r.place, first, r.end, BATCH_MESSAGES):
+        intake.take(messages)
+        letters.take(intake, r.start)
+    intake.pass_to(partition, r.end)
+    letters.take(intake, r.start)
+    # A stream goes on: fields that few messages have may come yet.
+    remarks.look(1) if task.query else remarks.look(1, 1)
+    return intake

@@ -1,0 +1,203 @@
+"""What a worker's process keeps between micro-batches: its connections.
+
+Spark hands a process one task after another. Readers stay connected and keep what they have fetched ahead;
+where a partition's next range goes to another process, a seek there is all it costs.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as Partition
+
+from ...operators.consumer.dead_letters import LARGEST_LETTER
+from ...operators.consumer.intake import Intake
+from ...operators.consumer.remarks import Remarks
+from ...operators.definition.sources import KafkaSource
+from ...operators.formats.messages import Messages
+from ...operators.kafka.clients import LIBRARY_LOG, producer_config
+from ...operators.kafka.faults import passing
+from ...operators.kafka.outgoing import Outgoing
+from ...operators.kafka.reader import PositionGone, Reader, ReadError
+from ...operators.kafka.sending import Faults, produce
+from .cluster import Report, group_refused, report, reporting_consumer
+from .kept import Kept
+from .offsets import TopicPartition
+from .options import KafkaOptions
+
+log = logging.getLogger("streamgauge.kafka")
+
+_MOST_READERS = 32
+_PREFETCH_KBYTES = 8192
+"""What a reader of one partition fetches ahead: 256 MiB in all readers of a process."""
+_MOST_OTHERS = 8
+_NO_PROGRESS_SECONDS = 600.0
+_REPORT_SECONDS = 10.0
+_LETTER_BYTES = 16 * 1024 * 1024
+
+_readers: Kept[Reader] = Kept(_MOST_READERS, lambda reader: reader.close())
+_reporters: Kept[Any] = Kept(_MOST_OTHERS, lambda reporter: reporter.close())
+# All that a producer was given has arrived when it is put back.
+_producers: Kept[Producer] = Kept(_MOST_OTHERS, lambda producer: producer.purge())
+_remarks: dict[Any, Remarks] = {}
+
+
+def reading(
+    options: KafkaOptions, place: TopicPartition, start: int, end: int, at_once: int
+) -> Iterator[Messages]:
+    """The messages of a range of offsets, at most `at_once` at a time.
+
+    Brokers that are away are waited for. Raises `RuntimeError` for offsets that are no longer there, unless
+    the options say to go on without them.
+    """
+    if start >= end:
+        return
+    key = (_identity(options), place, options.reads_headers)
+    reader = _readers.take(key)
+    try:
+        if reader is None:
+            reader = Reader(_reader_config(options), {place: start}, headers=options.reads_headers)
+        elif reader.positions()[place] != start:
+            reader.seek({place: start})
+        yield from reader.read_to({place: end}, at_once, _NO_PROGRESS_SECONDS)
+    except ReadError as error:
+        if reader is not None:
+            reader.close()
+        told = str(error)
+        if isinstance(error, PositionGone):
+            told = f"{error.lost}; set the option failOnDataLoss to false to go on with what there is"
+        raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {told}") from None
+    except BaseException:
+        # A task that was cancelled leaves its reader somewhere within the range.
+        if reader is not None:
+            reader.close()
+        raise
+    _readers.put(key, reader)
+
+
+def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
+    """What this process has to say of a topic's messages in a stream: the same from task to task."""
+    assert options.stream is not None and isinstance(options.stream.source, KafkaSource)
+    key = (_identity(options), topic, options.stream.fingerprint())
+    if key not in _remarks:
+        _remarks[key] = Remarks(topic, options.stream.source.value.schema, options.dead_letter_topic)
+    return _remarks[key]
+
+
+def settle() -> None:
+    """Once a process: take what is loaded by now out of the garbage collector's sight.
+
+    Spark collects garbage after each task, which takes a tenth of a second with all of Numba's and Polars'
+    modules there to look through.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+
+
+def report_known(options: KafkaOptions, group: str, place: TopicPartition, told: Report) -> None:
+    """Commit what is known of a partition beside the offset up to which it is known.
+
+    Where that fails for some seconds it is left: the next micro-batch reads this one's range again to know.
+    Raises `PermissionError` where the group may not be used at all.
+    """
+    key = (_identity(options), group)
+    reporter = _reporters.take(key) or reporting_consumer(options.config, group)
+    try:
+        _report(reporter, group, place, told)
+    finally:
+        _reporters.put(key, reporter)
+
+
+def _report(reporter: Any, group: str, place: TopicPartition, told: Report) -> None:
+    commit = [Partition(*place, told.known.at, report(told))]
+    deadline = time.monotonic() + _REPORT_SECONDS
+    while True:
+        try:
+            reporter.commit(offsets=commit, asynchronous=False)
+            return
+        except KafkaException as problem:
+            error = problem.args[0]
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                raise group_refused(group) from None
+            if not passing(error):
+                raise RuntimeError(
+                    f"progress can't be committed to the consumer group {group!r}: {error.str()}"
+                ) from None
+            if time.monotonic() > deadline:
+                log.warning("progress was not committed to the consumer group %s: %s", group, error.str())
+                return
+            time.sleep(0.2)
+
+
+class Letters:
+    """Dead letters on their way to their topic; without a topic they are only counted.
+
+    They are sent before the range's progress is, so none is lost; a range that is read again sends its own
+    again, with the same offsets in their headers.
+    """
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._waiting: list[Outgoing] = []
+        self._bytes = 0
+
+    def take(self, intake: Intake, start: int) -> None:
+        """Take over what was refused, from offset `start` on."""
+        topic = self._options.dead_letter_topic
+        if topic is not None:
+            found = [letter for letter in intake.dead if letter.offset >= start]
+            self._waiting += [letter.outgoing(topic) for letter in found]
+            self._bytes += sum(letter.size for letter in found)
+        intake.dead.clear()
+        intake.dead_bytes = 0
+        if self._bytes > _LETTER_BYTES:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Send all, and wait until all are acknowledged, however long brokers are away.
+
+        Raises `RuntimeError` where waiting won't help.
+        """
+        if not self._waiting:
+            return
+        key = _identity(self._options)
+        producer = _producers.take(key)
+        if producer is None:  # one with nothing to send is not true
+            settings = producer_config(self._options.config, LARGEST_LETTER)
+            producer = Producer(settings, logger=LIBRARY_LOG)
+        while self._waiting:
+            faults, failed = Faults(self._waiting), dict(enumerate(self._waiting))
+            for number, letter in enumerate(self._waiting):
+                produce(producer, letter, partial(_note, failed, faults, number))
+            producer.flush()
+            self._waiting = list(failed.values())
+            if self._waiting and (cut := faults.mended(self._waiting)) is not None:
+                self._waiting = cut
+            elif faults.error is not None:
+                raise RuntimeError(f"dead letters can't be sent: {faults.told(faults.error)}")
+        _producers.put(key, producer)
+        self._bytes = 0
+
+
+def _note(
+    failed: dict[int, Outgoing], faults: Faults, number: int, error: KafkaError | None, message: Message
+) -> None:
+    faults.note(error, message)
+    if error is None:
+        del failed[number]
+
+
+def _reader_config(options: KafkaOptions) -> dict[str, Any]:
+    lossy = {} if options.fail_on_data_loss else {"auto.offset.reset": "earliest"}
+    return {"queued.max.messages.kbytes": _PREFETCH_KBYTES, **options.config, **lossy}
+
+
+def _identity(options: KafkaOptions) -> Any:
+    return (*sorted(options.config.items()), options.fail_on_data_loss)

@@ -1,0 +1,70 @@
+"""Tables of sketches merged inside Spark by Catalyst's own aggregates, in its own state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ...operators.table.schema import END, START
+from ...operators.table.windows import ALL_TIME
+from .forms import SampleForm, forms_of, quoted, spark_type
+from .partials import Partials
+
+
+class NativePartials(Partials):
+    """Partial rows that Catalyst's own aggregates merge, one a group."""
+
+    def __init__(self, schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> None:
+        self.forms = forms_of(schema, columns)
+        super().__init__(schema)
+
+    def own_fields(self) -> list[pa.Field]:
+        """The keys, and the columns of each aggregate's form."""
+        keys = [pa.field(key, spark_type(self.table.field(key).type, key)) for key in self.keys]
+        return keys + [field for form in self.forms for field in form.fields()]
+
+    def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """See `Partials.batches`."""
+        if not table.num_rows:
+            return
+        table = table.combine_chunks()
+        samples = {}
+        columns: dict[str, pa.Array] = {}
+        for form in self.forms:
+            column = _whole(table, form.name)
+            if isinstance(form, SampleForm):
+                seen, parents, items = form.explode(column)
+                columns[form.columns[0]] = pa.array(seen)
+                samples[form.name] = form, parents, items
+            else:
+                columns.update(zip((field.name for field in form.fields()), form.partial(column)))
+        grouping = {name: _whole(table, name) for name in (START, END, *self.keys)}
+        yield self._batch({**grouping, **columns}, table.num_rows)
+        for form, parents, items in samples.values():
+            if not len(parents):
+                continue
+            rows = {name: column.take(parents.combine_chunks()) for name, column in grouping.items()}
+            rows.update(zip(form.columns[1:], items))
+            yield self._batch(rows, len(parents))
+
+    def merged(self, rows: DataFrame, windows: list[Column]) -> DataFrame:
+        """See `Partials.merged`."""
+        keys = [F.col(quoted(key)) for key in self.keys]
+        aggregates = [F.expr(sql).alias(name) for form in self.forms for name, sql in form.merged().items()]
+        merged = rows.groupBy(*windows, *keys).agg(*aggregates)
+        if len(windows) == 2:
+            edges = [F.col(START), F.col(END)]
+        elif windows:
+            window = F.col(quoted(merged.columns[0]))
+            edges = [window["start"], window["end"]]
+        else:
+            edges = [F.timestamp_micros(F.lit(edge)) for edge in ALL_TIME]
+        return self._named(merged, edges, {form.name: form.final() for form in self.forms})
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

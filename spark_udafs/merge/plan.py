@@ -1,0 +1,55 @@
+"""Partial tables of sketches in, one table of sketches out.
+
+Catalyst's own aggregates merge a table if they can merge all of its columns; one column that they can't, and
+the whole table is merged by our own merge, in buckets of groups: a query then keeps one state, not two that
+would have to be joined again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ...operators.table.schema import END, START, aggregates_of
+from .buckets import BucketedPartials
+from .catalyst import NativePartials
+from .partials import ACCOUNT, AHEAD, Partials, real_rows
+
+OBSERVED = "streamgauge"
+"""The name of the account among a query's observed metrics."""
+
+
+def partials_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> Partials:
+    """How a table of this schema travels and is merged; `columns` are the types of what was aggregated.
+
+    Raises `TypeError` for columns of types that Spark doesn't have.
+    """
+    if all(asked.family.spark_merge for asked in aggregates_of(schema).values()):
+        return NativePartials(schema, columns)
+    return BucketedPartials(schema)
+
+
+def merge_announced(partials: DataFrame, plan: Partials) -> DataFrame:
+    """The table of sketches of partial rows whose source announces how far event time is complete.
+
+    Each micro-batch's account is among the query's observed metrics, under the name "streamgauge".
+    """
+    account = [F.sum(F.col(f"__{name}")).alias(name) for name in ACCOUNT]
+    rows = partials.observe(OBSERVED, *account)
+    if partials.isStreaming:
+        rows = rows.withWatermark(END, AHEAD)
+    # Below the watermark, so that announcing rows move it and then vanish.
+    return plan.merged(rows.filter(real_rows()), [F.col(START), F.col(END)])
+
+
+def merge_timed(partials: DataFrame, plan: Partials, window: Column) -> DataFrame:
+    """The table of sketches of partial rows that Spark cuts into windows itself, by `window`."""
+    return plan.merged(partials, [window.alias("__window")])
+
+
+def merge_whole(partials: DataFrame, plan: Partials) -> DataFrame:
+    """The table of sketches of partial rows that are all in one window, `ALL_TIME`."""
+    return plan.merged(partials, [])

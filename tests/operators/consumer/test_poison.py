@@ -1,0 +1,168 @@
+"""No value in a column ends a stream: every family takes what its column's type can hold, and merges it."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from streamgauge.operators.consumer.intake import Intake
+from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.progress import Progress
+from streamgauge.operators.definition.aggregates import aggregate, count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.families import FAMILIES, MOMENT
+from streamgauge.operators.formats.decode import Decoded
+from streamgauge.operators.formats.messages import Messages, from_objects
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.row_steps import RowSteps
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.query import query
+
+TOP = 2**63 - 1
+COLUMNS: dict[str, tuple[Any, list[Any]]] = {
+    "int64": (pl.Int64, [TOP, TOP, -TOP - 1, -TOP - 1, 0, None]),
+    "uint64": (pl.UInt64, [2**64 - 1, 2**64 - 1, 2**63, 0, 1, None]),
+    "double": (
+        pl.Float64,
+        [1.7e308, 1.7e308, float("inf"), float("-inf"), float("nan"), 5e-324, -0.0, None],
+    ),
+    "float": (pl.Float32, [3e38, 3e38, float("nan"), float("inf"), None]),
+    "string": (pl.String, ["", "a" * 2_000_000, "\x00", "é", None]),
+    "binary": (pl.Binary, [b"", b"\xff" * 100_000, None]),
+    "bool": (pl.Boolean, [True, False, None]),
+    "date": (pl.Date, [date(1, 1, 1), date(9999, 12, 31), None]),
+    "time": (pl.Datetime("us"), [datetime(1, 1, 1), datetime(9999, 12, 31), None]),
+    "list": (pl.List(pl.Int64), [[TOP, TOP], [], None, [None]]),
+    "null": (pl.Int64, [None, None]),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_value_ends_a_stream(name: str) -> None:
+    tried = 0
+    for kind, values in COLUMNS.values():
+        frame = pl.DataFrame(
+            {
+                "at": [datetime(2026, 1, 1)] * len(values),
+                "x": pl.Series(values, dtype=kind),
+                "weight": [float("nan"), *[1.0] * (len(values) - 1)],
+                "key": ["k"] * len(values),
+            }
+        )
+        inputs = {one: "weight" if one in ("weight", "value") else "key" for one in FAMILIES[name].inputs}
+        inputs = {one: column for one, column in inputs.items() if one not in MOMENT}
+        source = Stream.from_batches(frame.schema, time="at").tumbling("1m")
+        try:
+            stream = source.agg(asked=aggregate(name, "x", **inputs))
+        except TypeError:
+            continue  # refused when it is asked, as it should be
+        tables = []
+        for salt in range(3):
+            sketcher = Sketcher(stream, salt=salt)
+            assert sketcher.add(frame, PartitionTime()).counted == len(values)
+            tables.append(sketcher.take())
+        assert query(merge([merge(tables[:2]), tables[2]])).height == 1
+        tried += 1
+    assert tried
+
+
+def test_sums_are_the_same_however_far_beyond_int64() -> None:
+    frame = pl.DataFrame({"at": [datetime(2026, 1, 1)] * 2, "x": [TOP, TOP]})
+    stream = Stream.from_batches(frame.schema, time="at").tumbling("1m").agg(total=aggregate("sum", "x"))
+    sketcher = Sketcher(stream)
+    sketcher.add(frame, PartitionTime())
+    table = sketcher.take()
+    assert query(table)["total"].to_list() == [2 * TOP]
+    assert query(merge([table, table, table]))["total"].to_list() == [6 * TOP]
+
+
+def fail_on_odd(number: int) -> int:
+    if number % 2:
+        raise ValueError(f"no place for {number}")
+    return number
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (pl.col("x").map_elements(fail_on_odd, return_dtype=pl.Int64), "ValueError: no place for 1"),
+        (pl.col("text").cast(pl.Int64), "conversion from `str` to `i64` failed"),
+    ],
+    ids=["a function", "a cast"],
+)
+def test_rows_on_which_a_step_fails_are_refused_in_about_as_many_tries(
+    step: pl.Expr, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, tries = 1_000, 0
+    frame = pl.DataFrame(
+        {
+            "at": [datetime(2026, 1, 1)] * n,
+            "x": range(n),
+            "text": [str(number) if number % 2 == 0 else "odd" for number in range(n)],
+        }
+    )
+    stream = Stream.from_batches(frame.schema, time="at").with_columns(y=step).tumbling("1m")
+    transformed = RowSteps._transformed
+
+    def counted(self: RowSteps, rows: Any) -> pl.DataFrame:
+        nonlocal tries
+        tries += 1
+        return transformed(self, rows)
+
+    monkeypatch.setattr(RowSteps, "_transformed", counted)
+    refused: dict[int, str] = {}
+
+    def refuse(rows: np.ndarray, why: str) -> None:
+        refused.update(dict.fromkeys(rows.tolist(), why))
+
+    account = Sketcher(stream.agg(posts=count("y"))).add(frame, PartitionTime(), None, refuse)
+    assert account == Account(n, counted=n // 2, dead_lettered=n // 2)
+    assert sorted(refused) == list(range(1, n, 2)) and refused[1].startswith(reason)
+    assert tries < 1.3 * n
+
+
+class Fragile:
+    """A decoder of a user's, which fails where it should refuse."""
+
+    schema = pl.Schema({"x": pl.Int64})
+
+    def decode(self, messages: Messages) -> Decoded:
+        numbers = [int(messages.value_at(i) or b"") for i in range(len(messages))]
+        return Decoded(pl.DataFrame({"x": numbers}), None, np.empty(0, np.int64), [])
+
+
+def taken(values: list[bytes], alive: Any = None) -> tuple[Intake, Account]:
+    stream = Stream.from_kafka("posts", value=Fragile()).tumbling("1m").agg(posts=count())
+    intake = Intake(Plan(stream, "group", "table", 1), alive=alive)
+    intake.begin(0, Progress(stream, "posts", 0, 0), [])
+    n = len(values)
+    numbers, stamps = np.arange(n), np.full(n, 1_767_225_600_000)
+    zeros = np.zeros(n, np.int32)
+    intake.take(from_objects(("posts",), zeros, zeros, numbers, stamps, values, [None] * n, None))
+    return intake, intake.progress[0].account
+
+
+def test_messages_on_which_a_decoder_fails_are_refused() -> None:
+    intake, account = taken([b"1", b"two", b"3", b"", b"5"])
+    assert account == Account(5, counted=3, dead_lettered=2)
+    assert [(letter.offset, letter.value) for letter in intake.dead] == [(1, b"two"), (3, b"")]
+    assert intake.dead[0].reason.startswith("the decoder failed: ValueError: invalid literal")
+
+
+def test_who_looks_for_failing_rows_says_that_it_lives() -> None:
+    calls = 0
+
+    def alive() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise TimeoutError("the group moved on")
+
+    with pytest.raises(TimeoutError, match="moved on"):
+        taken([b"x"] * 5, alive)

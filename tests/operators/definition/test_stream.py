@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import pickle
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from streamgauge.operators.definition.aggregates import (
+    Aggregate,
+    aggregate,
+    count,
+    distinct,
+    mean,
+    quantiles,
+    top_k,
+)
+from streamgauge.operators.definition.event_time import in_utc
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.table.schema import aggregates_of, keys_of, schema_of
+from streamgauge.sketches.core.protocol import SketchError
+
+COLUMNS = {"user": pl.String, "at": pl.Datetime("us"), "tags": pl.List(pl.String), "x": pl.Int32}
+
+
+def posts() -> Stream:
+    return Stream.from_batches(COLUMNS, time="at")
+
+
+def asked(every: str = "1m") -> Stream:
+    found = posts().filter(pl.col("x") > 0).with_columns(y=pl.col("x") * 2.5).group_by("user")
+    return found.tumbling(every).agg(
+        posts=count(), users=distinct("user"), tags=top_k("tags"), y=quantiles("y")
+    )
+
+
+def test_a_stream_pickles_into_the_same_stream() -> None:
+    again = pickle.loads(pickle.dumps(asked()))
+    assert again.definition() == asked().definition()
+    assert again.fingerprint() == asked().fingerprint()
+
+
+def test_the_fingerprint_tells_definitions_apart_and_nothing_else() -> None:
+    prints = {
+        asked().fingerprint(),
+        asked("2m").fingerprint(),
+        posts().filter(pl.col("x") > 1).tumbling("1m").agg(posts=count()).fingerprint(),
+        posts().filter(pl.col("x") > 0).tumbling("1m").agg(posts=count()).fingerprint(),
+        posts().filter(pl.col("x") > 0).tumbling("1m", delay="0s").agg(posts=count()).fingerprint(),
+        posts().tumbling("1m").agg(users=distinct("user", lg_k=11)).fingerprint(),
+        posts().tumbling("1m").agg(users=distinct("user")).fingerprint(),
+    }
+    assert len(prints) == 7
+    assert asked().fingerprint() == asked().fingerprint()
+
+
+def test_methods_leave_the_stream_they_are_called_on_alone() -> None:
+    stream = posts()
+    before = stream.definition()
+    stream.filter(pl.col("x") > 0).group_by("user").tumbling("1m").agg(posts=count())
+    assert stream.definition() == before
+
+
+def test_the_column_decides_the_type_that_sketches_are_of() -> None:
+    found = asked().aggregates
+    assert found["y"].params == {"relative_accuracy": 0.01, "kind": "double"}
+    assert found["tags"].params["kind"] == "string"
+    assert found["tags"].answer == {"k": 10}
+
+
+def test_the_table_of_sketches_says_all_that_a_reader_needs() -> None:
+    schema = schema_of(asked())
+    assert schema.names == ["window_start", "window_end", "user", "posts", "users", "tags", "y"]
+    assert schema.field("window_end").type == pa.timestamp("us", "UTC")
+    assert schema.field("user").type == pa.string()
+    assert schema.field("users").type == pa.binary()
+    assert keys_of(schema) == ["user"]
+    assert aggregates_of(schema) == asked().aggregates
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: posts().filter(pl.col("nope") > 0), "nope"),
+        (lambda: posts().group_by("nope"), "no column 'nope'"),
+        (lambda: posts().agg(posts=count()), "needs windows"),
+        (lambda: posts().tumbling("0s"), "longer"),
+        (lambda: posts().tumbling("1m").agg(), "nothing is asked"),
+        (lambda: posts().tumbling("1m").agg(u=distinct("nope")), "'nope'"),
+        (lambda: posts().group_by("user").tumbling("1m").agg(user=count()), "already a column"),
+        (lambda: posts().tumbling("1m").agg(window_end=count()), "already a column"),
+        (lambda: posts().group_by("user").filter(pl.col("x") > 0), "before group_by"),
+        (lambda: posts().tumbling("1m").complete(), "asks nothing"),
+        (lambda: posts().tumbling("1m").tumbling("1h"), 'windows of 1m already.*For "1h" as well'),
+        (lambda: asked().agg(n=count()), "asks for posts, users, tags, y already"),
+        (lambda: posts().group_by("x").group_by("user"), r'\.group_by\("x", "user"\)'),
+        (lambda: posts().tumbling("1m").agg(n=count()).group_by("user"), r"before \.agg"),
+        (lambda: posts().group_by("user", "user"), "named twice"),
+    ],
+)
+def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: posts().group_by("tags"), "explode"),
+        (lambda: posts().explode("x"), "no list"),
+        (lambda: posts().tumbling("1m").agg(q=quantiles("user")), "string"),
+        (lambda: posts().tumbling("1m").agg(q=quantiles("at")), "ask for kll_quantiles"),
+        (
+            lambda: Stream.from_batches({"at": pl.Int64}, time="at"),
+            r'time=pl\.from_epoch\("at", time_unit="ms"\)',
+        ),
+        (
+            lambda: Stream.from_batches({"at": pl.Float64}, time=pl.col("at")),
+            r'time=pl\.from_epoch\(pl\.col\("at"\), time_unit="s"\)',
+        ),
+        (lambda: Stream.from_batches({"at": pl.Int64}, time="nope"), "no column"),
+        (lambda: Stream.from_batches({"at": pl.Int64}, time=pl.col("nope") * 2), 'to find column "nope"'),
+        (lambda: Stream.from_kafka(["posts"], value=None), "one topic, as a string"),
+        (lambda: Stream.from_kafka("posts", value={"at": pl.Int64}), r"value=json\("),
+        (lambda: posts().filter(True), "no expression"),
+        (lambda: posts().with_columns(5), "no expression"),
+        (lambda: posts().group_by(["user"]), r"\['user'\] is no name"),
+        (lambda: posts().tumbling("1m").agg(count()), r"posts=count\(\)"),
+        (lambda: posts().tumbling("1m").agg(n=count), "ask for an aggregate"),
+        (lambda: aggregate("distinct", "user", size=3), "no option size"),
+        (lambda: distinct(pl.col("user")), "named by a string"),
+    ],
+)
+def test_a_wrong_type_is_refused_where_it_is_written(wrong, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        wrong()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_numbers_are_times_once_their_unit_is_said(unit: str) -> None:
+    value = 1_767_225_601 * {"s": 1, "ms": 10**3, "us": 10**6}[unit]
+    stream = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at", time_unit=unit))
+    found = in_utc(pl.DataFrame({"at": [value, 0, None]}).select(stream.time).to_series())
+    assert found.to_physical().to_list() == [1_767_225_601_000_000, 0, None]
+
+
+def test_an_unknown_aggregate_is_answered_with_those_there_are() -> None:
+    with pytest.raises(KeyError, match=r"there are distinct, .*quantiles, .*variance"):
+        aggregate("median", "x")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"aggregate": "median"}', b"\xff"])
+def test_metadata_that_is_no_definition_is_refused(text: str | bytes) -> None:
+    with pytest.raises(SketchError, match="no definition"):
+        Aggregate.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (pl.Datetime("ms"), "2026-01-01T00:00:01"),
+        (pl.Datetime("us", "UTC"), "2026-01-01T00:00:01Z"),
+        (pl.Datetime("ns", "Europe/Berlin"), "2026-01-01T01:00:01+01:00"),
+        (pl.String, "2026-01-01T00:00:01.000Z"),
+        (pl.String, "2026-01-01T02:00:01+02:00"),
+    ],
+)
+def test_every_way_to_write_a_time_gives_the_same_microseconds(dtype, value: str) -> None:
+    column = pl.Series("at", [value])
+    if dtype != pl.String:
+        zone = dtype.time_zone
+        column = column.str.to_datetime(time_unit=dtype.time_unit, time_zone=zone)
+    found = column.to_frame().select(Stream.from_batches({"at": dtype}, time="at").time).to_series()
+    assert in_utc(found).to_physical().to_list() == [1_767_225_601_000_000]
+
+
+def test_an_empty_list_explodes_to_a_row_with_a_null() -> None:
+    rows = pl.DataFrame({"a": [[1, 2], [], None], "b": [["x", "y"], [], None]})
+    stream = Stream.from_batches({**rows.schema, "at": pl.Datetime("us")}, time="at").explode("a", "b")
+    found = stream.transform(rows.lazy()).collect()
+    assert found.rows() == [(1, "x"), (2, "y"), (None, None), (None, None)]
+
+
+def test_means_need_a_column() -> None:
+    with pytest.raises(ValueError, match="needs a column"):
+        posts().tumbling("1m").agg(m=Aggregate("mean"))
+    assert mean("x").column == "x"

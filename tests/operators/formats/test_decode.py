@@ -1,0 +1,69 @@
+"""Decoders of one's own: what becomes of their rows and refusals, and of them in other processes."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from streamgauge.operators.consumer.intake import Intake
+from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.progress import Progress
+from streamgauge.operators.consumer.runner import start
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.decode import Decoded
+from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.messages import Messages
+
+
+class Lines:
+    """Numbers as text; what is odd is refused."""
+
+    schema = {"n": pl.Int64}  # noqa: RUF012
+
+    def decode(self, messages: Messages) -> Decoded:
+        found = messages.text.cast(pl.Int64, strict=False)
+        odd = Decoded(pl.DataFrame({"n": found})).without(found.is_null().to_numpy(), "not a number")
+        return odd.without((odd.frame["n"] % 2 == 1).to_numpy(), "odd")
+
+
+def stream(value: object) -> Stream:
+    source = Stream.from_kafka("lines", value=value)  # type: ignore[arg-type]
+    return source.tumbling("1m", max_ahead=None).agg(rows=count())
+
+
+def test_rows_are_counted_and_refused_messages_become_dead_letters_with_their_reasons() -> None:
+    asked = stream(Lines())
+    intake = Intake(Plan(asked, "g", "t", 1))
+    intake.begin(0, Progress(asked, "lines", 0, 0), [])
+    intake.take(Messages.of([b"2", b"x", b"3", b"4", None, bytes([255])], timestamps=[1_000] * 6))
+    assert [(letter.offset, letter.reason) for letter in intake.dead] == [
+        (1, "not a number"),
+        (2, "odd"),
+        (4, "not a number"),
+        (5, "not a number"),
+    ]
+    account = intake.progress[0].account
+    assert (account.read, account.counted, account.dead_lettered) == (6, 2, 4)
+
+
+def test_rows_refused_later_keep_their_place_among_those_refused_before() -> None:
+    first = Decoded(pl.DataFrame({"n": [0, 2, 3]}), np.array([0, 2, 3]), np.array([1]), ["early"])
+    found = first.without(np.array([True, False, True]), ["zero", "three"])
+    assert found.frame["n"].to_list() == [2] and found.rows is not None and found.rows.tolist() == [2]
+    assert (found.refused.tolist(), found.reasons) == ([0, 1, 3], ["zero", "early", "three"])
+    assert first.without(np.zeros(3, bool), "none") is first
+
+
+def test_a_decoder_that_worker_processes_cannot_import_is_refused_before_they_start() -> None:
+    class Local(Lines):
+        pass
+
+    with pytest.raises(TypeError, match=r"the decoder Local is defined where .* or run with workers=1"):
+        start(stream(Local()), workers=2)
+
+
+def test_what_is_not_a_decoder_is_refused() -> None:
+    with pytest.raises(TypeError, match="no decoder"):
+        stream(json)

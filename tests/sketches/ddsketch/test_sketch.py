@@ -1,0 +1,296 @@
+"""DDSketch against the published package, its promise, and broken bytes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import ddsketch
+import numpy as np
+import pyarrow as pa
+import pytest
+from ddsketch.pb import ddsketch_pb2
+from ddsketch.pb.proto import DDSketchProto
+
+from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
+from streamgauge.sketches.ddsketch import slots as ddsketch_slots
+from streamgauge.sketches.ddsketch.sketch import USUAL_QUANTILES
+
+QS = [0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1]
+_rng = np.random.default_rng(17)
+STREAMS = {
+    "normal": _rng.normal(size=4000),
+    "lognormal": _rng.lognormal(0, 3, 4000),
+    "pareto": _rng.pareto(1, 4000) + 1,
+    "constant": np.full(1000, 3.7),
+    "sorted": np.arange(-2000.0, 2000),
+    "powers": np.array([s * 2.0**e for e in range(-1021, 1024, 7) for s in (1, -1)]),
+    "buckets' edges": (1.01 / 0.99) ** np.arange(-500, 500),
+    "zeros": np.array([0.0, -0.0, 1.0, -1.0, 5e-324, -1e-310] * 50),
+}
+
+
+def theirs(values: np.ndarray, accuracy: float) -> Any:
+    peer = ddsketch.DDSketch(accuracy)
+    for value in values:
+        peer.add(float(value))
+    return peer
+
+
+@pytest.mark.parametrize("accuracy", [0.001, 0.01, 0.1, 0.5])
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_quantile_keeps_the_relative_accuracy(name: str, accuracy: float) -> None:
+    values = STREAMS[name]
+    sketch, ordered = DDSketch(accuracy).update(values), np.sort(values)
+    assert sketch.n == len(values)
+    for q in QS:
+        true = ordered[int(np.floor(q * (len(values) - 1)))]
+        lower, upper = sketch.quantile_bounds(q)
+        assert abs(sketch.quantile(q) - true) <= accuracy * abs(true) * (1 + 1e-9) + 1e-307, (q, true)
+        assert lower * (1 - 1e-12 * np.sign(lower)) <= true <= upper * (1 + 1e-12 * np.sign(upper))
+    for x in ordered[:: len(ordered) // 7]:
+        below, upto = sketch.rank_bounds(x)
+        assert below <= np.mean(values <= x) + 1e-12 and upto >= np.mean(values < x) - 1e-12
+
+
+@pytest.mark.parametrize("accuracy", [0.001, 0.01, 0.02, 1 / 3])
+def test_each_small_whole_number_is_answered_within_its_share(accuracy: float) -> None:
+    values = np.arange(-20_000, 20_001)
+    groups = DDSketchGroups(len(values), accuracy, "long")
+    groups.update(np.arange(len(values)), values)
+    rows = groups.answers().field("quantiles").flatten()
+    found, lower, upper = (rows.field(name).to_numpy()[::7] for name in ("value", "lower", "upper"))
+    assert (np.abs(found - values) <= accuracy * np.abs(values) * (1 + 1e-12)).all()
+    assert (lower <= values).all() and (values <= upper).all()
+    assert (lower == np.rint(lower)).all() and (upper == np.rint(upper)).all()
+    exact = np.abs(values) < (1 - accuracy) / (2 * accuracy)
+    assert (found[exact] == values[exact]).all()
+    one = values[1::997]
+    assert [DDSketch(accuracy, "long").update(v).quantile(0.5) for v in one] == found[1::997].tolist()
+
+
+def test_whole_numbers_are_rounded_only_where_that_keeps_the_promise() -> None:
+    assert DDSketch(0.01, "long").update(58).quantile(0.5) == pytest.approx(58.5, rel=0.002)
+    assert DDSketch(0.01, "long").update(58).quantile_bounds(0.5) == (58, 59)
+    large = np.concatenate([7 ** np.arange(23), -(2 ** np.arange(63))])
+    sketches = [DDSketch(0.01, "long").update(value) for value in large.tolist()]
+    found = np.array([sketch.quantile(0.5) for sketch in sketches])
+    assert (np.abs(found - large) <= 0.01 * np.abs(large.astype(float)) * (1 + 1e-12)).all()
+    mixed = DDSketch(0.01, "long").update(large)
+    assert mixed.copy().quantile(1) == pickle.loads(pickle.dumps(mixed)).quantile(1) == mixed.quantile(1)
+
+
+def test_whole_numbers_at_the_ends_of_int64() -> None:
+    ends = np.array([-(2**63), 2**63 - 1])
+    sketch = DDSketch(0.01, "long").update(ends)
+    assert [sketch.quantile(q) / 2**63 for q in (0, 1)] == pytest.approx([-1, 1], rel=0.01)
+    assert all(-(2**63) <= edge <= 2**63 for q in (0, 1) for edge in sketch.quantile_bounds(q))
+    with pytest.raises(SketchError, match="kind"):
+        DDSketch(kind="float")  # type: ignore[arg-type]
+
+
+DRAWS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+    "normal": lambda random: random.normal(size=1_000_000),
+    "lognormal": lambda random: random.lognormal(0, 1, 1_000_000),
+    "Pareto": lambda random: random.pareto(1.5, 1_000_000) + 1,
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_p50_p99_and_p999_to_two_percent_of_value_or_a_twentieth_percent_of_rank(name: str) -> None:
+    # What `quantiles` promises of its default, in at most 14,000 bytes.
+    for seed in range(3):
+        values = DRAWS[name](np.random.default_rng(seed))
+        sketch, ordered = DDSketch().update(values), np.sort(values)
+        for q in (0.5, 0.99, 0.999):
+            found = sketch.quantile(q)
+            rank = np.searchsorted(ordered, found) / len(ordered)
+            value = abs(found / ordered[int(np.ceil(q * len(ordered))) - 1] - 1)
+            assert value <= 0.02 or abs(rank - q) <= 0.0005, (q, value, rank)
+        assert len(sketch.to_bytes()) <= 14_000
+
+
+@pytest.mark.parametrize("name", ["normal", "lognormal", "pareto", "zeros"])
+def test_the_published_package_agrees_both_ways(name: str) -> None:
+    values = STREAMS[name]
+    ours, peer = DDSketch(0.01).update(values), theirs(values, 0.01)
+    message = ddsketch_pb2.DDSketch()
+    message.ParseFromString(ours.to_bytes())
+    read = DDSketchProto.from_proto(message)
+    back = DDSketch.from_bytes(DDSketchProto.to_proto(peer).SerializeToString())
+    assert read.count == peer.count == ours.n == back.n
+    for q in QS:
+        expected = pytest.approx(peer.get_quantile_value(q), rel=1e-9)
+        assert ours.quantile(q) == expected == back.quantile(q)
+        assert read.get_quantile_value(q) == expected
+    assert back == ours
+
+
+def test_merged_parts_equal_the_whole_in_any_order() -> None:
+    parts = [values for name, values in STREAMS.items() if name != "powers"]
+    whole = DDSketch(0.02).update(np.concatenate(parts))
+    for order in (parts, parts[::-1]):
+        merged = DDSketch(0.02)
+        for part in order:
+            merged.merge(DDSketch(0.02).update(part))
+        assert merged == whole
+    with pytest.raises(SketchError, match="different buckets"):
+        whole.merge(DDSketch(0.01).update(1.0))
+
+
+def test_any_cut_gives_the_same_bytes() -> None:
+    values = STREAMS["lognormal"]
+    pieces = DDSketch()
+    for piece in np.array_split(values, 61):
+        pieces.update(piece)
+    assert pieces == DDSketch().update(values) == pickle.loads(pickle.dumps(pieces))
+
+
+@pytest.mark.parametrize("accuracy", [0.01, 0.001])  # by a table, and by logarithms
+def test_many_values_at_once_count_as_few_do(accuracy: float) -> None:
+    rng = np.random.default_rng(4)
+    extremes = [0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 5e-324, -2.3e-308, np.finfo(float).max]
+    values = np.concatenate([rng.normal(size=70_000), 10 ** rng.uniform(-308, 308, 3000), extremes])
+    rng.shuffle(values)
+    few, many = DDSketch(accuracy), DDSketch(accuracy).update(values)
+    for piece in np.array_split(values, 50):
+        few.update(piece)
+    assert few == many and many.n == len(values) - 2
+    found = np.empty(len(values), np.int32)
+    ddsketch_slots.work_out(values, ddsketch_slots.slots_of(many._store.gamma), found)
+    for sign, own in enumerate((values > 0, values < 0)):
+        first, counts = many._store.window(0, sign)
+        spread = many._store.slots.spread
+        held = np.bincount(found[own] - sign * spread, minlength=spread)
+        held[0] = 0
+        assert counts.tolist() == np.trim_zeros(held).tolist()
+        assert first == many._store.slots.first - 1 + np.flatnonzero(held)[0]
+
+
+def test_nan_nulls_infinities_and_other_types() -> None:
+    sketch = DDSketch().update([1.0, None, float("nan"), float("inf"), -float("inf")])
+    assert sketch.n == 3 and sketch.quantiles([0, 1]) == [-np.inf, np.inf]
+    assert DDSketch.from_bytes(sketch.to_bytes()) == sketch
+    assert DDSketch().update(np.array([1.7976931348623157e308])).quantile(1) < np.inf
+    assert DDSketch().update(pa.array([[1, 2], None], pa.list_(pa.uint64()))).n == 2
+    with pytest.raises(TypeError):
+        DDSketch().update("a")
+    with pytest.raises(SketchError, match="relative_accuracy"):
+        DDSketch(0)
+    with pytest.raises(SketchError, match="empty"):
+        DDSketch().quantile(0.5)
+    with pytest.raises(SketchError, match="from 0 to 1"):
+        DDSketch().update(1).quantile(2)
+
+
+def test_answer_and_repr() -> None:
+    sketch = DDSketch().update(STREAMS["pareto"])
+    answer = sketch.answer()
+    assert answer["n"] == 4000 and [row["q"] for row in answer["quantiles"]] == list(USUAL_QUANTILES)
+    assert all(row["lower"] <= row["value"] <= row["upper"] for row in answer["quantiles"])
+    assert "n=4000" in repr(sketch) and "1.00%" in repr(sketch) and "empty" in repr(DDSketch())
+
+
+def test_broken_bytes_are_refused_or_read_as_a_valid_sketch() -> None:
+    image = DDSketch(0.1).update([1.0, 2.0, -3.0, 0.0]).to_bytes()
+    broken = [image[:length] for length in range(len(image))]
+    for place in range(len(image)):
+        for bit in range(8):
+            flipped = bytearray(image)
+            flipped[place] ^= 1 << bit
+            broken.append(bytes(flipped))
+    refused = 0
+    for data in broken:
+        try:
+            sketch = DDSketch.from_bytes(data)
+        except SketchError:
+            refused += 1
+            continue
+        assert DDSketch.from_bytes(sketch.to_bytes()).n == pytest.approx(sketch.n)
+        assert sketch.n == 0 or sketch.quantile(0) <= sketch.quantile(1)
+    assert len(image) < refused < len(broken)
+
+
+def test_groups_are_as_single_sketches_and_merge() -> None:
+    groups, values = _rng.zipf(1.3, 6000) % 40, _rng.normal(size=6000)
+    many = DDSketchGroups(5)
+    many.resize(41)
+    for at in np.array_split(np.arange(6000), 300):  # small batches go row by row
+        many.update(groups[at], values[at])
+    alone = DDSketchGroups(41)
+    alone.update(groups, values)
+    column = many.to_arrow()
+    for g in range(41):
+        assert many[g] == alone[g] == DDSketch().update(values[groups == g])
+        assert column[g].as_py() == many[g].to_bytes()
+    total = DDSketchGroups(1)
+    total.merge(np.zeros(41, int), column)
+    assert total[0] == DDSketch().update(values)
+    with pytest.raises(SketchError):
+        total.merge([0], pa.array([b"x"], pa.binary()))
+
+
+def test_many_images_are_written_and_read_as_the_protobuf_library_does() -> None:
+    columns = [*STREAMS.values(), np.array([]), np.array([1.0]), np.array([0.0]), np.array([-np.inf, np.inf])]
+    groups = DDSketchGroups(len(columns), 0.02)
+    for g, values in enumerate(columns):
+        groups.update(np.full(len(values), g), values)
+    image = groups.to_arrow()
+    assert image.to_pylist() == [groups._store.image(g) for g in range(len(columns))]
+    merged = DDSketchGroups(2, 0.02)
+    merged.merge(np.arange(len(columns)) % 2, image)
+    merged.merge(np.zeros(3, np.int64), image.slice(4, 3))
+    for g in range(2):
+        expected = DDSketch(0.02)
+        for part in [*columns[g::2], *(columns[4:7] if g == 0 else [])]:
+            expected.update(part)
+        assert merged[g] == expected
+
+
+def test_broken_images_are_read_in_many_as_alone() -> None:
+    image = DDSketch(0.01).update([-3.0, -3.1, 0.0, 7.5, 900.0]).to_bytes()
+    flipped = [
+        image[:i] + bytes([image[i] ^ 1 << bit]) + image[i + 1 :]
+        for i in range(len(image))
+        for bit in range(8)
+    ]
+    for data in [*(image[:i] for i in range(len(image))), *flipped, image + image, image + b"\x21"]:
+        groups = DDSketchGroups(1, 0.01)
+        try:
+            expected = DDSketch(0.01).merge(DDSketch.from_bytes(data))
+        except SketchError:
+            with pytest.raises(SketchError):
+                groups.merge(np.zeros(1, np.int64), pa.array([data]))
+        else:
+            groups.merge(np.zeros(1, np.int64), pa.array([data]))
+            assert groups[0] == expected
+
+
+@pytest.mark.parametrize("kind", ["double", "long"])
+def test_answers_of_many_groups_are_those_of_each(kind: Any) -> None:
+    groups = DDSketchGroups(300, kind=kind)
+    random = np.random.default_rng(3)
+    values = np.round(random.lognormal(3, 2, 5_000)) * random.choice([-1, 0, 1], 5_000)
+    groups.update(random.integers(0, 250, 5_000), values)
+    assert groups.answers().to_pylist() == [groups[g].answer() for g in range(300)]
+
+
+@pytest.mark.parametrize("accuracy", [0.0001, 0.01, 0.02, 0.1, 0.5])
+def test_the_ends_of_double_and_of_int64(accuracy: float) -> None:
+    top, least = np.finfo(float).max, np.finfo(float).tiny
+    for value in (top, -top, np.inf, -np.inf, 0.0, -0.0, 5e-324, least, 3.01 * least, -3.01 * least, 2.0**63):
+        sketch = DDSketch(accuracy).update(np.full(3, value))
+        found, (lower, upper) = sketch.quantile(0.5), sketch.quantile_bounds(0.5)
+        assert lower <= value <= upper and np.isfinite(found) == np.isfinite(value)
+        counted_as_zero = abs(value) < least * (1 + accuracy) / (1 - accuracy)
+        error = abs(found - value) if np.isfinite(value) else 0.0
+        assert found == 0 if counted_as_zero else error <= accuracy * abs(value) * (1 + 1e-9)
+        assert 0 <= sketch.rank_bounds(value)[0] <= sketch.rank_bounds(value)[1] == 1
+        assert DDSketch.from_bytes(sketch.to_bytes()).quantile_bounds(0.5) == (lower, upper)
+    for whole in (-(2**63), 1 - 2**63, 2**63 - 1, 2**63 - 1024, 2**53 + 1, 0, 1, -1, 49, 50, 58, 64, 10**18):
+        sketch = DDSketch(accuracy, kind="long").update(np.array([whole]))
+        lower, upper = sketch.quantile_bounds(0.5)
+        assert lower <= whole <= upper
+        assert abs(sketch.quantile(0.5) - whole) <= accuracy * abs(whole) * (1 + 1e-9)

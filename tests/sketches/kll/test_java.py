@@ -1,0 +1,97 @@
+"""KLL against datasketches-java, byte for byte: our coins are its coins."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyspark
+import pytest
+
+from streamgauge.sketches.kll import KLL
+
+pytestmark = pytest.mark.spark
+
+ORACLE = Path(__file__).parents[2] / "oracles" / "KllOracle.java"
+
+DTYPES: dict[Any, str] = {"double": "<f8", "float": "<f4", "long": "<i8"}
+
+
+def java_answers(lines: list[str]) -> list[str]:
+    """The answer to each command of `KllOracle.java`, in one run of Java."""
+    jars = (Path(pyspark.__file__).parent / "jars").glob("datasketches-*.jar")
+    java = shutil.which("java")
+    assert java, "the Java oracle needs a `java` on PATH"
+    done = subprocess.run(
+        [java, "-cp", ":".join(map(str, jars)), str(ORACLE)],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def text(data: bytes) -> str:
+    """Bytes as the oracle takes them."""
+    return base64.b64encode(data).decode() or "-"
+
+
+def data(text: str) -> bytes:
+    """Bytes as the oracle gives them."""
+    return base64.b64decode(text)
+
+
+def stream(kind: str, n: int) -> np.ndarray:
+    return (np.random.default_rng(n).normal(size=n) * 1000).astype(DTYPES[kind])
+
+
+def test_built_sketches_are_equal_to_the_byte() -> None:
+    cases = list(product(DTYPES, (8, 20, 200, 1000), (0, 1, 2, 200, 201, 1000, 10_000)))
+    lines = [
+        f"build {kind} {k} {seed} {text(stream(kind, n).tobytes())}"
+        for seed, (kind, k, n) in enumerate(cases)
+    ]
+    for seed, ((kind, k, n), answer) in enumerate(zip(cases, java_answers(lines), strict=True)):
+        sketch = KLL(k, kind, seed=seed)
+        tables = sketch._store.tables  # Java never samples and goes up level by level
+        sketch._store.tables = tables._replace(deepest=61, leaps=np.zeros_like(tables.leaps))
+        assert sketch.update(stream(kind, n)).to_bytes() == data(answer), (kind, k, n)
+
+
+def test_merged_sketches_are_equal_to_the_byte() -> None:
+    sizes = [(200, 10_000), (50, 3000), (400, 100), (200, 1), (8, 5000), (200, 0)]
+    cases = [(kind, a, b) for kind in DTYPES for a, b in product(sizes, sizes)]
+
+    def built(kind: Any, size: tuple[int, int], seed: int) -> KLL:
+        return KLL(size[0], kind, seed=seed).update(stream(kind, size[1]))
+
+    lines = [
+        f"merge {kind} 77 {text(bytes(built(kind, a, 1)))} {text(bytes(built(kind, b, 2)))}"
+        for kind, a, b in cases
+    ]
+    for (kind, a, b), answer in zip(cases, java_answers(lines), strict=True):
+        mine = KLL.from_bytes(bytes(built(kind, a, 1)), kind, seed=77).merge(built(kind, b, 2))
+        assert mine.to_bytes() == data(answer), (kind, a, b)
+
+
+def test_java_reads_goes_on_with_and_ranks_deep_sketches() -> None:
+    lines, sketches = [], []
+    for kind in DTYPES:
+        sketch = KLL(200, kind, seed=1).update(stream(kind, 1_000_000))
+        points = np.array([-1000, 0, 500], DTYPES[kind])
+        lines += [
+            f"ranks {kind} {text(bytes(sketch))} {text(points.tobytes())}",
+            f"add {kind} 1 {text(bytes(sketch))} {text(stream(kind, 10_000).tobytes())}",
+        ]
+        sketches.append((sketch, points))
+    answers = java_answers(lines)
+    for (sketch, points), ranks, added in zip(sketches, answers[::2], answers[1::2], strict=True):
+        n, *theirs = map(float, ranks.split())
+        assert n == 1_000_000 and theirs == pytest.approx([sketch.rank(x) for x in points])
+        assert KLL.from_bytes(data(added), sketch.kind).n == 1_010_000

@@ -1,0 +1,223 @@
+"""SlidingHLL: what it says of a span is what a sketch that saw this span alone says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import pickle
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.sketches.sliding_hll import SlidingHLL, SlidingHLLGroups
+
+SECOND = 1_000_000
+
+
+def stream(n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Values, half of them repeated, and times of ten minutes, about a tenth of them out of order."""
+    rng = np.random.default_rng(seed)
+    times = np.sort(rng.integers(0, 600 * SECOND, n)) - (rng.random(n) < 0.1) * rng.integers(
+        0, 90 * SECOND, n
+    )
+    return rng.integers(0, n // 2, n), times
+
+
+@pytest.mark.parametrize("n", [50, 3_000, 60_000])
+@pytest.mark.parametrize("span", [600.0, 120.0, 7.0, 0.01])
+def test_a_span_is_what_a_sketch_that_saw_it_alone_says(n: int, span: float) -> None:
+    values, times = stream(n)
+    sliding = SlidingHLL(10, window=600.0).update(values, time=times)
+    inside = times > times.max() - round(span * SECOND)
+    alone = SlidingHLL(10, window=600.0).update(values[inside], time=times[inside])
+    assert sliding.estimate(window=span) == alone.estimate(window=span) == alone.estimate()
+    assert sliding.bounds(2, window=span) == alone.bounds(2)
+    truth = len(np.unique(values[inside]))
+    lower, upper = sliding.bounds(3, window=timedelta(seconds=span))
+    assert lower <= truth <= upper
+
+
+def test_the_window_moves_on_with_the_clock() -> None:
+    sketch = SlidingHLL(window=60.0).update(["a", "b"], time=[0, 50 * SECOND])
+    assert round(sketch.estimate()) == 2
+    assert round(sketch.estimate(now=59 * SECOND)) == 2
+    assert round(sketch.estimate(now=60 * SECOND)) == 1
+    assert round(sketch.estimate(now=datetime(1970, 1, 1, 0, 1, 49, tzinfo=UTC))) == 1
+    assert sketch.estimate(now=110 * SECOND) == 0
+    sketch.update("c", time=200 * SECOND).update("late", time=140 * SECOND).update(
+        "in time", time=141 * SECOND
+    )
+    assert round(sketch.estimate()) == 2
+    with pytest.raises(ValueError, match="can't be now"):
+        sketch.estimate(now=199 * SECOND)
+    with pytest.raises(ValueError, match="too long"):
+        sketch.estimate(window=61.0)
+    with pytest.raises(ValueError, match="standard deviations"):
+        sketch.bounds(4)
+
+
+def test_the_promised_error_is_kept_and_not_hugely_loose() -> None:
+    rng = np.random.default_rng(3)
+    n, trials = 20_000, 150
+    errors, inside = [], np.zeros(4, int)
+    for _ in range(trials):
+        sketch = SlidingHLL(9, window=100.0).update(
+            rng.integers(0, 1 << 62, 2 * n), time=np.arange(2 * n) * 5_000
+        )
+        errors.append(sketch.estimate() / n - 1)
+        for std_devs in (1, 2, 3):
+            lower, upper = sketch.bounds(std_devs)
+            inside[std_devs] += lower <= n <= upper
+    promised = 1.04 / math.sqrt(512)
+    assert 0.85 * promised < np.std(errors) < 1.15 * promised
+    assert abs(np.mean(errors)) < 3.5 * promised / math.sqrt(trials)
+    assert (inside[1:] >= [85, 134, 146]).all() and inside[1] < 125
+
+
+def test_neither_order_nor_cuts_nor_merges_change_a_byte() -> None:
+    values, times = stream(20_000)
+    image = SlidingHLL(8, window=120.0).update(values, time=times).to_bytes()
+    order = np.random.default_rng(2).permutation(len(values))
+    assert SlidingHLL(8, window=120.0).update(values[order], time=times[order]).to_bytes() == image
+    for size in (997, 4_096):
+        one_by_one, merged = SlidingHLL(8, window=120.0), SlidingHLL(8, window=120.0)
+        for start in range(0, len(values), size):
+            part = slice(start, start + size)
+            one_by_one.update(values[part], time=times[part])
+            merged.merge(SlidingHLL(8, window=120.0).update(values[part], time=times[part]))
+        assert one_by_one.to_bytes() == merged.to_bytes() == image
+
+
+@pytest.mark.parametrize("lg_ks", [(8, 8, 8), (8, 6, 10)])
+def test_merging_is_associative_and_commutative(lg_ks: tuple) -> None:
+    values, times = stream(9_000)
+    cuts = [slice(0, 7_000), slice(3_000, 3_050), slice(5_000, 9_000)]
+    parts = [SlidingHLL(lg, 60.0).update(values[cut], time=times[cut]) for lg, cut in zip(lg_ks, cuts)]
+    whole = SlidingHLL(min(lg_ks), 60.0)
+    for cut in cuts:
+        whole.update(values[cut], time=times[cut])
+    for a, b, c in itertools.permutations(parts):
+        assert ((a | b) | c).to_bytes() == (a | (b | c)).to_bytes() == whole.to_bytes()
+
+
+def test_it_stays_small() -> None:
+    values, times = np.arange(300_000), np.arange(300_000) * 1_000
+    sketch = SlidingHLL(8, window=100.0).update(values, time=times)
+    entries = (len(sketch.to_bytes()) - 32) / 12
+    assert entries < 1.5 * 256 * (1 + math.log(100_000 / 256))
+    store = sketch._one._store
+    places = 1 << int(store.sketches["lg"][0])
+    assert places < 4 * entries
+    assert store.free[-1] <= 3 * places  # its table, one as large to rebuild it in, and those it outgrew
+
+
+def test_times_are_timestamps_dates_or_microseconds() -> None:
+    times = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=s) for s in (0, 30, 90)]
+    micros = [int(t.timestamp() * 1e6) for t in times]
+    image = SlidingHLL(window=60.0).update(["a", "b", "c"], time=micros).to_bytes()
+    for column in (times, pa.array(times, pa.timestamp("ms", "UTC")), np.array(micros), pa.array(micros)):
+        assert SlidingHLL(window=60.0).update(["a", "b", "c"], time=column).to_bytes() == image
+    one = SlidingHLL().update(["a", "b", None, ""], time=times[0])
+    assert one.to_bytes() == SlidingHLL().update(["b", "a"], time=[micros[0]] * 2).to_bytes()
+    for wrong, error in (
+        (None, TypeError), ([1.5, 2.0], TypeError), ([1, None], ValueError), ([1, 2, 3], ValueError),
+        ([1 << 63, 1], (ValueError, OverflowError)), ([-(1 << 63), 1], ValueError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            SlidingHLL().update(["a", "b"], time=wrong)
+
+
+def test_groups_are_single_sketches_side_by_side() -> None:
+    values, times = stream(20_000, seed=5)
+    numbers = np.random.default_rng(5).integers(0, 30, len(values)) ** 2 // 40
+    columns = [pa.array(values), pa.array(values.astype(float)), pa.array(values.astype(str))]
+    for column in columns:
+        groups = SlidingHLLGroups(25, lg_k=6, window=300.0)
+        groups.update(numbers.astype(np.int32), column, time=times)
+        singles = [SlidingHLL(6, 300.0) for _ in range(25)]
+        for g, single in enumerate(singles):
+            single.update(column.filter(pa.array(numbers == g)), time=times[numbers == g])
+        assert groups.to_arrow().to_pylist() == [single.to_bytes() for single in singles]
+        assert groups.estimates(window=50.0).tolist() == [single.estimate(50.0) for single in singles]
+        assert np.stack(groups.bounds(1), axis=1).tolist() == [list(single.bounds(1)) for single in singles]
+        assert groups[-1].to_bytes() == singles[-1].to_bytes()
+        again = SlidingHLLGroups(25, lg_k=6, window=300.0)
+        again.merge(np.arange(25), groups.to_arrow())
+        assert again.to_arrow() == groups.to_arrow()
+
+
+def test_groups_take_lists_and_nulls_and_refuse_what_they_have_not() -> None:
+    groups = SlidingHLLGroups()
+    assert len(groups) == 0 and len(groups.to_arrow()) == 0
+    groups.resize(3)
+    groups.update([2, 0, 1], pa.array([["a", "b"], ["a"], None]), time=[1, 2, 3])
+    assert groups.estimates().round().tolist() == [1, 0, 2]
+    for wrong in ([3], [-1], [2**40]):
+        with pytest.raises(IndexError, match="3 groups"):
+            groups.update(wrong, ["x"], time=[1])
+    with pytest.raises(IndexError):
+        groups[3]
+    with pytest.raises(TypeError, match="time="):
+        groups.update([0], ["x"])
+    image = SlidingHLL().update("x", time=5).to_bytes()
+    for bad, told in (
+        (SlidingHLL(10).update([1], time=[0]).to_bytes(), "lg_k=10"),
+        (SlidingHLL(window=5.0).to_bytes(), "5 s"),
+        (b"", "few"),
+    ):
+        with pytest.raises(SketchError, match=f"row 1.*{told}"):
+            groups.merge([0, 0], pa.array([None, bad], pa.binary()))
+    groups.merge([1], pa.array([image]))
+    with pytest.raises(SketchError, match="binary column"):
+        groups.merge([0], pa.array([1]))
+    assert groups.estimates().round().tolist() == [1, 1, 2]
+
+
+def test_copies_pickles_and_answers() -> None:
+    values, times = stream(5_000)
+    sketch = SlidingHLL(9, 300.0).update(values, time=times)
+    for back in (sketch.copy(), pickle.loads(pickle.dumps(sketch)), SlidingHLL.from_bytes(bytes(sketch))):
+        assert back.to_bytes() == sketch.to_bytes() and back.window == 300.0
+    answer = json.loads(json.dumps(sketch.answer()))
+    assert answer["lower"] < answer["estimate"] < answer["upper"]
+    assert "distinct" in repr(sketch) and "window=300" in repr(sketch)
+    empty = SlidingHLL()
+    assert empty.answer() == {"estimate": 0, "lower": 0, "upper": 0}
+    assert (
+        empty.estimate(now=5) == 0 and SlidingHLL.from_bytes(empty.to_bytes()).to_bytes() == empty.to_bytes()
+    )
+
+
+def test_impossible_sketches_are_refused() -> None:
+    for lg_k in (3, 22):
+        with pytest.raises(SketchError, match="lg_k must be a whole number from 4 to 21"):
+            SlidingHLL(lg_k)
+    span: Any
+    for span in (0, -5.0, float("nan"), "1h", 1e13):
+        with pytest.raises(SketchError, match="window must be"):
+            SlidingHLL(window=span)
+    with pytest.raises(SketchError, match="can't be merged"):
+        SlidingHLL(window=5.0).merge(SlidingHLL(window=6.0))
+    with pytest.raises(SketchError, match="can't merge"):
+        SlidingHLL().merge("sketch")  # type: ignore[arg-type]
+
+
+def test_broken_bytes_are_refused(guarded: Any) -> None:
+    image = SlidingHLL(4, 60.0).update(np.arange(30), time=np.arange(30) * SECOND).to_bytes()
+    for end in range(len(image)):
+        with pytest.raises(SketchError, match="SlidingHLL"):
+            SlidingHLL.from_bytes(guarded.at_end(image[:end]))
+    flipped = bytearray(image)
+    for place in range(len(image)):
+        for flip in (1, 2, 4, 8, 16, 32, 64, 128, 255):
+            flipped[place] ^= flip
+            with pytest.raises(SketchError, match="SlidingHLL"):
+                SlidingHLL.from_bytes(guarded.at_end(bytes(flipped)))
+            flipped[place] ^= flip
+    with pytest.raises(SketchError, match="SlidingHLL"):
+        SlidingHLL.from_bytes(image + b"\0")

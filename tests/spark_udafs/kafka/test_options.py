@@ -1,0 +1,81 @@
+"""The source's options: named as Spark's, checked by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.spark_udafs.kafka.options import KafkaOptions
+
+GIVEN = {"kafka.bootstrap.servers": "box:9092", "subscribe": "posts"}
+
+
+def test_defaults_are_those_of_spark_s_own_source() -> None:
+    options = KafkaOptions.parse(GIVEN)
+    assert options.topics == ("posts",)
+    assert options.starting is None
+    assert options.fail_on_data_loss
+    assert (options.emit, options.max_per_trigger) == ("messages", None)
+
+
+def test_names_in_any_case_and_settings_of_the_client_pass_through() -> None:
+    options = KafkaOptions.parse(
+        {
+            "KAFKA.bootstrap.servers": "box:9092",
+            "Subscribe": " posts, likes ,posts",
+            "MAXOFFSETSPERTRIGGER": "10",
+            "failondataloss": "FALSE",
+            "kafka.security.protocol": "SSL",
+            "startingOffsets": '{"posts":{"0":23,"1":-2},"likes":{"0":-1}}',
+        }
+    )
+    assert options.topics == ("posts", "likes")
+    assert options.config == {"bootstrap.servers": "box:9092", "security.protocol": "SSL"}
+    assert (options.max_per_trigger, options.fail_on_data_loss) == (10, False)
+    assert options.starting == {"posts": {"0": 23, "1": -2}, "likes": {"0": -1}}
+
+
+def test_partitions_can_be_assigned() -> None:
+    given = {"kafka.bootstrap.servers": "box:9092", "assign": '{"posts":[0,2]}'}
+    assert KafkaOptions.parse(given).assigned == (("posts", 0), ("posts", 2))
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        ({"kafka.bootstrap.servers": ""}, "needs .*kafka.bootstrap.servers"),
+        ({"subscribePattern": "p.*"}, "exactly one of subscribe, subscribePattern and assign"),
+        ({"subscribe": " , "}, "subscribe names no topic"),
+        ({"startingOfsets": "earliest"}, "no option 'startingofsets'; it has subscribe,"),
+        ({"startingOffsets": "first"}, "startingOffsets must be earliest, latest or like"),
+        ({"startingOffsets": "[1]"}, "startingOffsets must be earliest, latest or like"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be a whole number of at least 1, got '0'"),
+        ({"minPartitions": "two"}, "minPartitions must be a whole number"),
+        ({"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false, got 'maybe'"),
+        ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset can't be set: use startingOffsets"),
+        ({"kafka.enable.auto.commit": "true"}, "Spark's checkpoint holds the offsets"),
+        ({"emit": "sketches"}, "needs the stream whose sketches are asked for"),
+        (
+            {"kafka.ssl.key.pem": "x"},
+            "would show the value of kafka.ssl.key.pem in its plans; name a file",
+        ),
+    ],
+)
+def test_a_wrong_option_is_named(more: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        KafkaOptions.parse({**GIVEN, **more})
+
+
+def test_bounded_and_unbounded_reads_have_different_ends() -> None:
+    ends = KafkaOptions.parse({**GIVEN, "endingOffsets": '{"posts":{"0":5}}'})
+    assert ends.bounded() is ends
+    with pytest.raises(ValueError, match=r"endingOffsets and endingTimestamp are for spark\.read"):
+        ends.unbounded()
+    with pytest.raises(ValueError, match="would read nothing"):
+        KafkaOptions.parse({**GIVEN, "startingOffsets": "latest"}).bounded()
+
+
+def test_a_misspelt_kafka_setting_is_named_before_anything_is_read() -> None:
+    options = KafkaOptions.parse({**GIVEN, "kafka.sasl.usernmae": "me"})
+    for bounds in (options.bounded, options.unbounded):
+        with pytest.raises(ValueError, match=r'"sasl\.usernmae"; did you mean "sasl\.username"'):
+            bounds()
