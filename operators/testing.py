@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from .consumer.closed_windows import ClosedWindows
 from .consumer.merger import Merger
 from .consumer.progress import Progress
 from .definition.stream import Stream
 from .sketching.accounting import Account
 from .sketching.silence import Rest, Silence
-from .table.merge import merge
 from .table.query import query
 from .table.schema import schema_of
 
@@ -61,7 +61,7 @@ class StreamTester:
         self._silences = [Silence(self._now) for _ in range(partitions)]
         self._patience_us = int(idle_seconds * 1e6)
         self._log = 0
-        self._closed: list[pa.Table] = []
+        self._closed = self._none()
 
     @property
     def account(self) -> Account:
@@ -99,24 +99,34 @@ class StreamTester:
         return self
 
     def windows(self) -> pl.DataFrame:
-        """The answers of the windows that closed since the last time."""
+        """The answers of the windows that closed since the last time.
+
+        One that only silence closed may come again, whole (`Stream.start`).
+        """
         return query(self.tables())
 
     def tables(self) -> pa.Table:
         """The table of sketches of the windows that closed since the last time."""
-        closed, self._closed = self._closed, []
-        return merge(closed) if closed else schema_of(self.stream).empty_table()
+        closed, self._closed = self._closed, self._none()
+        return closed.table()
 
     def finish(self) -> StreamTester:
         """Close all windows, as at the end of a bounded run."""
-        self._closed += self._merger.close_all()
+        self._close(self._merger.close_all())
         return self
 
     def _send(self, progress: Progress) -> None:
         if progress.pending:
             self._merger.offer(progress.delta(), self._log)
             self._log += 1
-            self._closed += self._merger.close()
+            self._close(self._merger.close())
+
+    def _close(self, tables: list[pa.Table]) -> None:
+        for table in tables:
+            self._closed.add(0, table)
+
+    def _none(self) -> ClosedWindows:
+        return ClosedWindows(schema_of(self.stream), None)
 
     def _clock(self) -> float:
         return self._now

@@ -1,7 +1,9 @@
 """Deltas in, closed windows out: the merging worker's state, with no Kafka in it.
 
-Windows are given out in order, each once, when `closing` says that they may close; a row that comes for a
-window after that one was given out, or one after it, is late.
+Windows are given out in order when `closing` says that they may close. Those that close for good come once,
+and a row that comes for one of them later is late. A window that silence alone has closed is given out and
+kept: rows that follow for it count, and if there are any it comes again, whole, when it closes next, in
+another silence or for good. If there are none it goes without another word.
 
 One `Merger` follows one partition of the table topic. All it does is decided by the log it reads and by
 nothing else, so that reading the log again gives the same windows.
@@ -55,11 +57,15 @@ class Chain(Mark):
 
 @dataclass(slots=True)
 class LogState:
-    """All that a merger knows besides its open windows."""
+    """All that a merger knows besides its open windows.
+
+    Windows that end at or before `closed_us` are closed for good, those up to `due_us` for now.
+    """
 
     chains: dict[int, Chain] = field(default_factory=dict)
     account: Account = field(default_factory=Account)
     closed_us: int = EARLIEST
+    due_us: int = EARLIEST
     duplicates: int = 0
     overlaps: int = 0
 
@@ -69,12 +75,33 @@ class LogState:
 
 
 @dataclass(slots=True)
+class Told:
+    """What was handed over: all windows that end at or before `until_us`, and those of the panes in `kept`.
+
+    The latter are closed for now alone, and were told with so many deltas; no later than the window closes
+    for good its pane is forgotten.
+    """
+
+    until_us: int = EARLIEST
+    kept: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Grows with each window that is handed over, of those that begin at the same place of the log."""
+        return self.until_us, sum(self.kept.values())
+
+
+@dataclass(slots=True)
 class _Open:
-    """A pane that is still open, and where the log and the merger stood before its first rows."""
+    """A pane that may still get rows, and where the log and the merger stood before its first.
+
+    `deltas` is how many have brought it rows.
+    """
 
     sketches: Accumulator
     offset: int
     before: LogState
+    deltas: int = 0
 
 
 class Merger:
@@ -98,7 +125,7 @@ class Merger:
         self._delivery = delivery
         self.partitions = set(partitions)
         self.state = LogState()
-        self._told_us = EARLIEST
+        self._told = Told()
         self._position = 0
         self._open: dict[int, _Open] = {}
         self._marks: dict[str, tuple[int, LogState]] = {}
@@ -133,6 +160,7 @@ class Merger:
                 before = before or self.state.copy()
                 self._open[pane] = _Open(Accumulator(self._schema), begin, before)
             self._open[pane].sketches.fold(rows)
+            self._open[pane].deltas += 1
         for pane, messages in delta.messages.items():
             if self._window.last_end(pane) <= self.state.closed_us:
                 missed += messages
@@ -145,25 +173,19 @@ class Merger:
         return True
 
     def due(self) -> pa.Table | None:
-        """The earliest window that the watermark has passed and that was not handed over, if there is one.
+        """The earliest window that has closed and was not handed over as it is now, if there is one.
 
-        It stays open, and a restart brings it again, until `told` says that it was handed over.
+        A restart brings it again until `told` says that it was handed over.
         """
-        while self._open:
-            pane = min(self._open)
-            end = self._window.last_end(pane)
-            if end > self.state.closed_us:
-                break
-            if end > self._told_us:
-                return self._open[pane].sketches.table()
-            del self._open[pane]  # handed over before the restart that made this merger
-        return None
+        pane = self._next_due()
+        return None if pane is None else self._open[pane].sketches.table()
 
     def told(self) -> None:
         """The window that `due` gave was handed over."""
-        pane = min(self._open)
-        self._told_us = max(self._told_us, self._window.last_end(pane))
-        del self._open[pane]
+        pane = self._next_due()
+        assert pane is not None
+        self._told.kept[pane] = self._open[pane].deltas
+        self._next_due()  # and goes at once if it is closed for good
 
     def close(self) -> list[pa.Table]:
         """All windows that are due, earliest first, as handed over."""
@@ -174,8 +196,8 @@ class Merger:
         return found
 
     def close_all(self) -> list[pa.Table]:
-        """All windows still open, as they are; they stay open for what the log may bring later."""
-        return [self._open[pane].sketches.table() for pane in sorted(self._open)]
+        """All windows that were not handed over as they are now; they stay open for what may come later."""
+        return [self._open[pane].sketches.table() for pane in sorted(self._open) if not self._is_told(pane)]
 
     def reached(self, ends: dict[int, int]) -> bool:
         """Whether all messages before these offsets are in."""
@@ -185,20 +207,40 @@ class Merger:
     def resume_point(self) -> tuple[int, str]:
         """Where to read the log from again after a restart, and the state to start with, as JSON.
 
-        That is the first delta of the oldest window that was not handed over, so that every such window is
-        whole again, or a delta before it of which only a part has come.
+        That is the first delta of the oldest window that was not handed over or may come again, so that every
+        such window is whole again, or a delta before it of which only a part has come.
         """
         places = [(pane.offset, pane.before) for pane in self._open.values()]
         oldest = min((*places, *self._marks.values()), key=lambda place: place[0], default=None)
         offset, state = oldest or (self._position, self.state)
-        return offset, _written(state, self._told_us)
+        return offset, _written(state, self._told)
 
     def resume(self, offset: int, told: str) -> None:
         """Take up where `resume_point` said. Raises `DeltaError` if that is damaged."""
-        self.state, self._told_us = read_state(told)
+        self.state, self._told = read_state(told)
         self._position = offset
         self._open.clear()
         self._marks.clear()
+
+    def _is_told(self, pane: int) -> bool:
+        """Whether its window was handed over with all that is in it now, by this merger or one before it."""
+        if self._window.last_end(pane) <= self._told.until_us:
+            return True
+        return self._open[pane].deltas <= self._told.kept.get(pane, 0)
+
+    def _next_due(self) -> int | None:
+        """The pane of the window to hand over next; those before it that are closed for good are let go."""
+        for pane in sorted(self._open):
+            end = self._window.last_end(pane)
+            if end > self.state.due_us:
+                break
+            if not self._is_told(pane):
+                return pane
+            if end <= self.state.closed_us:
+                self._told.until_us = max(self._told.until_us, end)
+                self._told.kept.pop(pane, None)
+                del self._open[pane]
+        return None
 
     def _next_in_turn(self, delta: Delta) -> bool:
         if delta.fingerprint != self._fingerprint:
@@ -237,11 +279,12 @@ class Merger:
         chains = self.state.chains
         if not delta.more and self.partitions <= chains.keys():
             found = closing(chains.values(), self._window, self.stream.delay_us)
-            self.state.closed_us = max(self.state.closed_us, found)
+            self.state.closed_us = max(self.state.closed_us, found.final_us)
+            self.state.due_us = max(self.state.closed_us, found.due_us)
 
 
-def read_state(told: str) -> tuple[LogState, int]:
-    """The state that `Merger.resume_point` wrote, and the end of the last window that was handed over.
+def read_state(told: str) -> tuple[LogState, Told]:
+    """The state that `Merger.resume_point` wrote, and what was handed over.
 
     Raises `DeltaError` if it is damaged.
     """
@@ -249,17 +292,22 @@ def read_state(told: str) -> tuple[LogState, int]:
         found: dict[str, Any] = json.loads(told)
         chains = {int(p): Chain.from_list(chain) for p, chain in found["chains"].items()}
         account, (duplicates, overlaps) = Account(**found["account"]), found["extra"]
-        return LogState(chains, account, found["closed"], duplicates, overlaps), found["told"]
+        kept = {int(pane): deltas for pane, deltas in found.get("kept", {}).items()}  # newer than the rest
+        closed_us = found["closed"]
+        state = LogState(chains, account, closed_us, found.get("due", closed_us), duplicates, overlaps)
+        return state, Told(found["told"], kept)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeltaError(f"the merger's kept state is damaged ({error}): {told[:200]!r}") from None
 
 
-def _written(state: LogState, told_us: int) -> str:
+def _written(state: LogState, told: Told) -> str:
     found = {
         "chains": {str(p): chain.to_list() for p, chain in state.chains.items()},
         "account": asdict(state.account),
         "closed": state.closed_us,
-        "told": told_us,
+        "due": state.due_us,
+        "told": told.until_us,
+        "kept": {str(pane): deltas for pane, deltas in told.kept.items()},
         "extra": [state.duplicates, state.overlaps],
     }
     return json.dumps(found, separators=(",", ":"))

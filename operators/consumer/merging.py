@@ -1,8 +1,8 @@
 """The merging worker: follows the table topic, closes windows, remembers where to begin again.
 
 A member of its own consumer group, so that several share the partitions of a table topic. Where it goes on
-after a restart is the first delta of its oldest window that was not handed over (`log_place`): so every such
-window is whole again.
+after a restart is the first delta of its oldest window that was not handed over or may come again
+(`log_place`): so every such window is whole again.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ _GROUP = {
 class LogMerger:
     """Folds a run's deltas into windows and hands each on as it closes.
 
-    `hand_over` gets the table of sketches of a closed window, once in a run, from the thread of `run`. A
-    window counts as handed over when that returns: one for which it raised, and after a crash those handed
-    over since the last commit, come again. With several table partitions, each brings its own groups'
+    `hand_over` gets the table of sketches of a closed window, from the thread of `run`: once in a run, or
+    again, whole, if rows followed for one that only silence had closed. A window counts as handed over when
+    that returns: one for which it raised, and after a crash those handed over since the last commit, come
+    again. With several table partitions, each brings its own groups'
     windows. What was handed over goes to `closed`.
     """
 

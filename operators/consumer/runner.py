@@ -132,7 +132,9 @@ def start(
     It begins with the first message that is there, or with what comes from now on (``start="latest"``, of a
     group that never ran; partitions added later are read whole). `workers` beyond one are processes of their
     own. `on_window` is called with the table of sketches of each window as it closes, from the merger's
-    thread; an error of it ends the run, and the next run of the group tells that window again. `dead_letters`
+    thread; an error of it ends the run, and the next run of the group tells that window again. One that only
+    silence has closed may come again in any case, whole, with the rows that followed: its `window_start`,
+    with the keys, is what to replace the earlier one by (see `Stream.tumbling`). `dead_letters`
     names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops
     them). A checkpoint is made every `checkpoint_seconds`; a partition idles `idle_seconds` after its last
     row with an event time, if nothing that is certain to come is left in it (see `Stream.tumbling`).

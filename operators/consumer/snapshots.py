@@ -67,9 +67,9 @@ class Snapshot:
         return read_state(self.state)[0].chains
 
     @property
-    def progress(self) -> tuple[int, int]:
+    def progress(self) -> tuple[int, int, int]:
         """Of two snapshots, the one with more of it is the newer, whoever wrote last."""
-        return self.resume, read_state(self.state)[1]
+        return self.resume, *read_state(self.state)[1].progress
 
 
 def is_snapshot(headers: Mapping[str, bytes]) -> bool:

@@ -155,9 +155,15 @@ class Stream:
         """Windows of length `every`, side by side.
 
         A window is given out once all partitions are `delay` past its end. A row is late, and left out, if
-        its partition had come so far before it, or its window was given out. Partitions silent for a run's
-        `idle_seconds` let windows close that have rows, and no others; those still silent when the stream
-        wakes are waited for as long. Messages not read yet, or behind an open transaction, are no silence.
+        its partition had come so far before it, or its window was given out for good. Partitions silent for
+        a run's `idle_seconds` let windows close that have rows, and no others; those still silent when the
+        stream wakes are waited for as long. Messages not read yet, or behind an open transaction, are no
+        silence.
+
+        A window that nothing but the silence of all partitions has closed is given out and kept: rows that
+        follow for it count, and if there are any it is given out again, whole, when it closes next. It is
+        final once rows are `delay` past its end, or after another hour of silence. On Spark it is final when
+        it is given out.
 
         An event time more than `max_ahead` past the wall clock or its message's timestamp makes a row a dead
         letter, which moves nothing. In a recording a row that far past those before it counts, but time jumps
@@ -268,6 +274,8 @@ class Stream:
 
             posts.run(until="latest", workers=2).windows()
             posts.run(on_window=lambda table: print(query(table)))
+
+        A window that only silence has closed may come to `on_window` again (see `start`).
         """
         from ..consumer import runner
 
@@ -308,12 +316,13 @@ class Stream:
             run.summary()          # what became of the messages, and how many wait
             run.stop()             # in order; run.wait() gives the last summary
 
-        `on_window` gets the table of sketches of each window as it closes. `group_id` names the consumer
-        group: runs of the same group share the work, and a later one goes on where the last ended; without
-        one the run is on its own, reads from the start and leaves nothing behind. `workers` beyond one are
-        processes of their own. `dead_letters` names the topic for messages that can't be counted
-        (``"<topic>.dead-letters"`` unless named; None drops them). See
-        `operators.consumer.runner.start` for the rest.
+        `on_window` gets the table of sketches of each window as it closes. A window that only silence has
+        closed may come again, whole, with the rows that followed: its `window_start`, with the keys, is what
+        to replace the earlier one by. `group_id` names the consumer group: runs of the same group share the
+        work, and a later one goes on where the last ended; without one the run is on its own, reads from the
+        start and leaves nothing behind. `workers` beyond one are processes of their own. `dead_letters` names
+        the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops
+        them). See `operators.consumer.runner.start` for the rest.
         """
         from ..consumer import runner
 

@@ -7,25 +7,35 @@ them for ever, and yet its silence must not condemn the rows with which it wakes
   But the furthest may have a clock that is ahead: so no further than the clock on the wall less the stream's
   delay, or, in streams that are ahead of that, the slowest of those that have had rows.
 - When all are silent, windows close that have rows, and no time passes beyond them: what was written
-  meanwhile and comes later (a producer that was cut off) finds its windows open, but for the one given out.
+  meanwhile and comes later (a producer that was cut off) finds its windows open. Those that the clock alone
+  has closed, with no row past them, close for now and not for good: the backlog begins in the very window
+  that the pause has cut. They do so for good once rows are past them, or after `KEPT_US` more of silence.
 - When the stream wakes, the partitions do so one after the other: those that are still silent are waited for
   as long as made them idle.
 
-Whatever this gives decides when windows are given out, and with it that rows which come for those are late.
-It is never taken back.
+What closes for good is never taken back: rows that come for it are late. A window that is closed for now was
+given out as well; where it can be given out again (`operators.consumer`) rows that come for it count, and
+where a window can be given out only once (Spark's append mode) it is final there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..definition.windows import EARLIEST, Window
 from .lateness import PartitionTime
 from .silence import Rest
 
 K = TypeVar("K")
+
+KEPT_US = 3_600_000_000
+"""For how much longer a silence may last before what it alone has closed is closed for good.
+
+All that while the table topic keeps such a window's deltas and those that tell of the silence, and a restart
+reads them again.
+"""
 
 
 @dataclass(slots=True)
@@ -68,20 +78,35 @@ def tell(marks: Mapping[K, Mark], partition: K, rest: Rest | None) -> None:
     mark.rest = rest
 
 
-def closing(marks: Collection[Mark], window: Window, delay_us: int) -> int:
-    """Windows that end at or before this time may close (int64 microseconds).
+class Closing(NamedTuple):
+    """Windows that end at or before `final_us` close for good, those up to `due_us` at least for now.
 
-    >>> from .windows import Tumbling
+    Both are event times in int64 microseconds; `due_us` is the later one only while all partitions are
+    silent.
+    """
+
+    final_us: int
+    due_us: int
+
+
+def closing(marks: Collection[Mark], window: Window, delay_us: int) -> Closing:
+    """Up to where windows may close.
+
+    >>> from ..definition.windows import Tumbling
     >>> minute, second = Tumbling.every("1m"), 1_000_000
     >>> awake = Mark(PartitionTime(90 * second))
-    >>> closing([awake, Mark(PartitionTime(50 * second))], minute, 0) // second
+    >>> closing([awake, Mark(PartitionTime(50 * second))], minute, 0).final_us // second
     50
-    >>> closing([awake, Mark(rest=Rest(5 * second, 5 * second, 100 * second))], minute, 0) // second
+    >>> closing([awake, Mark(rest=Rest(5 * second, 5 * second, 100 * second))], minute, 0).final_us // second
     90
+    >>> silent = Mark(PartitionTime(50 * second), Rest(30 * second, 5 * second, 100 * second))
+    >>> [time // second for time in closing([silent], minute, 0)]
+    [50, 60]
     """
     going = [mark for mark in marks if mark.rest is None or not mark.rest.ended or not mark.idle]
     if not going:
-        return min((mark.time.watermark(delay_us) for mark in marks), default=EARLIEST)
+        ended = min((mark.time.watermark(delay_us) for mark in marks), default=EARLIEST)
+        return Closing(ended, ended)
     known = [mark for mark in going if mark.time.seen_us > EARLIEST]
     furthest = max((mark.time.latest_us - delay_us + mark.silent_us for mark in known), default=EARLIEST)
     slowest = min((mark.time.watermark(delay_us) + mark.silent_us for mark in known), default=EARLIEST)
@@ -95,11 +120,13 @@ def closing(marks: Collection[Mark], window: Window, delay_us: int) -> int:
 
     reached = min(map(reached_by, going))
     if any(not mark.idle for mark in going):
-        return reached
+        return Closing(reached, reached)
     # Nothing has come since, so time goes no further than what has: the last windows that have rows.
     beginnings = {
         window.pane_start(time) for mark in known for time in (mark.time.seen_us, mark.time.latest_us)
     }
     ends = [end for end in map(window.last_end, beginnings) if end <= reached]
     of_rows = max((mark.time.watermark(delay_us) for mark in known), default=EARLIEST)
-    return max(min(reached, of_rows), *ends, EARLIEST)
+    passed = min(reached, of_rows)
+    long_ago = [end for end in ends if end + KEPT_US <= reached]
+    return Closing(max(passed, *long_ago, EARLIEST), max(passed, *ends, EARLIEST))

@@ -304,7 +304,8 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None and drained and self._options.close_at_end:
             return last_window_end(known, stream.window)
         self._listen(known)
-        return closing(self._marks.values(), stream.window, stream.delay_us)
+        # Spark gives a window out once: what closes for now closes for good here.
+        return closing(self._marks.values(), stream.window, stream.delay_us).due_us
 
     def _listen(self, known: dict[TopicPartition, Known]) -> None:
         """Which partitions are silent now; the same rules as a consumer's (`operators.sketching.closing`)."""

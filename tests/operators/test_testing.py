@@ -61,12 +61,14 @@ def test_a_partition_that_never_had_a_row_holds_nobody_up_once_it_is_known_to_id
     assert tester.advance(0.1).windows()["posts"].to_list() == [1]
 
 
-def test_rows_that_come_after_an_idle_close_are_late_and_the_window_stays_as_it_was() -> None:
+def test_rows_that_come_after_an_idle_close_count_and_the_window_comes_again() -> None:
     tester = StreamTester(STREAM)
     tester.feed([post(10)])
     assert tester.advance(70).windows()["posts"].to_list() == [1]
-    assert tester.feed([post(20)]) == Account(read=1, late=1)
     assert tester.finish().windows().height == 0
+    assert tester.feed([post(20)]) == Account(read=1, counted=1)
+    assert tester.windows().height == 0
+    assert tester.finish().windows()["posts"].to_list() == [2]
 
 
 def test_rows_of_a_partition_new_to_a_closed_window_are_late_in_the_merger() -> None:
@@ -142,12 +144,50 @@ def test_what_was_written_in_a_pause_finds_its_windows_open() -> None:
     assert tester.advance(20).windows()["posts"].to_list() == [10] * 6
 
 
-def test_a_window_that_was_given_out_in_a_pause_takes_no_more_rows_and_those_after_it_do() -> None:
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_window_that_a_pause_has_closed_takes_the_backlog_and_comes_again_whole(partitions: int) -> None:
+    tester = StreamTester(STREAM, partitions)
+    for partition in range(partitions):
+        tester.feed([post(second) for second in range(partition, 18, partitions)], partition)
+    for _ in range(60):
+        tester.advance(1)
+    assert tester.windows()["posts"].to_list() == [18]
+    for partition in range(partitions):
+        tester.feed([post(second) for second in range(18 + partition, 80, partitions)], partition)
+    assert tester.account == Account(read=80, counted=80)
+    # The rows' own time is past it now: it is final.
+    again = tester.windows()
+    assert again["window_start"].to_list() == [START] and again["posts"].to_list() == [60]
+    assert tester.feed([post(59)]) == Account(read=1, late=1)
+    assert tester.advance(100).windows()["posts"].to_list() == [20]
+
+
+def test_a_kept_window_is_final_once_the_partitions_that_are_awake_have_passed_it() -> None:
+    tester = StreamTester(STREAM, partitions=2)
+    tester.feed([post(second) for second in range(18)], 0)
+    assert tester.advance(80).windows()["posts"].to_list() == [18]
+    tester.feed([post(second) for second in range(18, 80)], 0)
+    assert tester.feed([post(17)], 1) == Account(read=1, counted=1)
+    tester.advance(4)
+    tester.feed([post(81)], 0)
+    # The other is silent, and was waited for: beside one that is awake that closes windows for good.
+    assert tester.advance(1).windows()["posts"].to_list() == [61]
+    assert tester.feed([post(18)], 1) == Account(read=1, late=1)
+
+
+def test_two_tellings_of_a_window_are_one_to_those_who_look_later() -> None:
     tester = StreamTester(STREAM)
-    tester.feed([post(second) for second in range(18)])
-    assert tester.advance(60).windows()["posts"].to_list() == [18]
-    tester.feed([post(second) for second in range(18, 80)])
-    assert tester.account == Account(read=80, counted=38, late=42)
+    tester.feed([post(10)])
+    tester.advance(70).feed([post(20), post(75)])
+    assert tester.windows().select("window_start", "posts").rows() == [(START, 2)]
+
+
+def test_what_a_pause_has_closed_is_kept_for_another_hour_and_no_longer() -> None:
+    for hours, late in ((0.99, 0), (1.01, 1)):
+        tester = StreamTester(STREAM)
+        tester.feed([post(10)])
+        assert tester.advance(70).advance(hours * 3_600).windows()["posts"].to_list() == [1]
+        assert tester.feed([post(20)]).late == late
 
 
 def test_one_partition_that_wakes_waits_for_the_others_but_not_for_ever() -> None:

@@ -16,6 +16,7 @@ from streamgauge.operators.consumer.merger import Merger
 from streamgauge.operators.consumer.merging import LogMerger
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.consumer.progress import Progress
+from streamgauge.operators.consumer.snapshots import Snapshot
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
@@ -275,6 +276,97 @@ def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
                 progress.rest = Rest(seconds * 1_000_000, 5_000_000, START + 10**9)
                 merger.offer(progress.delta(), 100)
             assert len(merger.close()) == closed
+
+
+def paused(*steps: range | int) -> list[Delta]:
+    """One partition: rows of each second in a range, and at a number so many seconds of silence."""
+    progress, found = Progress(STREAM, "posts", 0, 0, clock=lambda: START / 1e6 + 600), []
+    for step in steps:
+        if isinstance(step, range):
+            at = pl.Series([START + second * 1_000_000 for second in step]).cast(pl.Datetime("us", "UTC"))
+            rows = pl.DataFrame({"at": at, "user": list(step)})
+            offsets = np.arange(progress.next, progress.next + len(step))
+            progress.add(rows, None, offsets, progress.next + len(step), lambda numbers, reason: None)
+        else:
+            progress.rest = Rest(step * 1_000_000, 5_000_000, START + 10**9)
+        found.append(progress.delta())
+    return found
+
+
+def told_by(merger: Merger, deltas: list[Delta], begin: int = 0) -> list[tuple[int, int, int]]:
+    """At which offset which minute's window was told, and with how many rows."""
+    found = []
+    for offset in range(begin, len(deltas)):
+        merger.offer(deltas[offset], offset)
+        for table in merger.close():
+            row = table.select(["window_start", "posts"]).to_pylist()[0]
+            minute = int(row["window_start"].timestamp() * 1e6 - START) // 60_000_000
+            found.append((offset, minute, row["posts"]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("steps", "told", "late"),
+    [
+        # A pause and its backlog; what comes after the rows' time has passed is late.
+        ((range(18), 40, 60, range(18, 80), range(59, 60)), [(2, 0, 18), (3, 0, 60)], 1),
+        # The backlog stops inside the window: silence closes it again, and rows for good.
+        (
+            (range(18), 60, range(18, 40), 20, 31, 32, range(40, 50), range(50, 66)),
+            [(1, 0, 18), (4, 0, 40), (7, 0, 60)],
+            0,
+        ),
+        # Nothing is added: it goes without another word.
+        ((range(18), 60, 61, range(70, 80), 100), [(1, 0, 18), (4, 1, 10)], 0),
+        ((range(18), 60, range(70, 80), range(58, 59), 100), [(1, 0, 18), (4, 1, 10)], 1),
+        # Two windows are kept at once, and only one of them is added to.
+        (
+            (range(58, 62), 100, range(59, 60), range(130, 135)),
+            [(1, 0, 2), (1, 1, 2), (3, 0, 3)],
+            0,
+        ),
+    ],
+)
+def test_a_window_that_silence_closed_comes_again_if_rows_follow_and_so_after_any_restart(
+    steps: tuple[range | int, ...], told: list[tuple[int, int, int]], late: int
+) -> None:
+    deltas = paused(*steps)
+    whole = Merger(STREAM, range(1))
+    assert told_by(whole, deltas) == told
+    in_merger = whole.state.account.late
+    assert in_merger == late and whole.state.account.balanced
+    for stop in range(len(deltas) + 1):
+        first, second, third = (Merger(STREAM, range(1)) for _ in range(3))
+        before = told_by(first, deltas[:stop])
+        offset, state = first.resume_point()
+        second.resume(offset, state)
+        assert second.resume_point() == (offset, state)
+        # It may be restarted again before it has caught up.
+        assert told_by(second, deltas[: (offset + stop) // 2], offset) == []
+        offset, state = second.resume_point()
+        third.resume(offset, state)
+        assert before + told_by(third, deltas, offset) == told
+        assert third.state == whole.state
+        assert third.resume_point() == whole.resume_point()
+
+
+def test_of_two_snapshots_at_one_place_the_one_with_more_tellings_is_the_newer() -> None:
+    deltas, merger, found = paused(range(18), 60, range(18, 40), 31), Merger(STREAM, range(1)), []
+    for offset, delta in enumerate(deltas):
+        merger.offer(delta, offset)
+        merger.close()
+        found.append(Snapshot(STREAM.fingerprint(), "id", *merger.resume_point(), STREAM.definition()))
+    assert [snapshot.resume for snapshot in found] == [0] * 4
+    assert found[0].progress < found[1].progress == found[2].progress < found[3].progress
+
+
+def test_a_kept_window_is_still_open_only_with_what_was_added_to_it() -> None:
+    deltas, merger = paused(range(18), 60, range(18, 40)), Merger(STREAM, range(1))
+    assert told_by(merger, deltas[:2]) == [(1, 0, 18)]
+    assert merger.close_all() == []
+    merger.offer(deltas[2], 2)
+    assert merger.due() is None
+    assert [table.column("posts").to_pylist() for table in merger.close_all()] == [[40]]
 
 
 @pytest.mark.parametrize("together", [True, False])

@@ -24,6 +24,8 @@ from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.topics import admin, begin_offsets, ensure_topic
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.silence import Rest
 from streamgauge.operators.table.schema import schema_of
 
 pytestmark = pytest.mark.kafka
@@ -62,6 +64,11 @@ class Log:
         offsets = np.arange(progress.next, progress.next + len(rows))
         progress.add(frame, None, offsets, progress.next + len(rows), lambda numbers, reason: None)
         return replace(progress.delta(), source="one")
+
+    def silence(self, partition: int, seconds: int) -> Delta:
+        """Word that a partition is silent."""
+        self.inputs[partition].rest = Rest(seconds * 1_000_000, 5_000_000, int(2e15))
+        return replace(self.inputs[partition].delta(), source="one")
 
     def write(self, deltas: Iterable[Delta], **options: Any) -> None:
         """Append deltas to the topic."""
@@ -125,6 +132,22 @@ def test_a_window_whose_callback_fails_comes_again_and_the_log_is_trimmed_behind
     with pytest.raises(DeltaError, match=r"begins at offset \d+, but the oldest open window .*new group_id"):
         log.merge(7)
     assert len(log.told) == 6
+
+
+def test_a_window_that_silence_closed_is_kept_in_the_log_and_comes_again_whole(kafka) -> None:
+    log = Log(kafka, 1)
+    log.write([log.delta(0, 0, (1, 2)), log.silence(0, 60)])
+    log.merge(1)
+    log.write([log.silence(0, 61)])
+    log.merge(1)  # nothing was added: a restart tells it no second time
+    assert log.told == [(0, 2)]
+    assert log.begin == 0
+    log.write([log.delta(0, 0, (3,)), log.delta(0, 1), log.delta(0, 2)])
+    again = log.merge(3)
+    assert log.told == [(0, 2), (0, 3), (1, 1)]
+    assert again.states()[0].account == Account(read=5, counted=5)
+    assert again._closed.table().select(["posts"]).to_pydict() == {"posts": [3, 1]}
+    assert log.begin >= 4
 
 
 def test_the_state_of_many_input_partitions_is_kept_and_needs_no_group(kafka) -> None:

@@ -25,7 +25,12 @@ def resting(seen: float | None, silent: float, now: float = NOW, patience: float
 
 
 def closes(*marks: Mark) -> float:
-    found = closing(marks, MINUTE, DELAY)
+    found = closing(marks, MINUTE, DELAY).due_us
+    return found / SECOND if found > EARLIEST else EARLIEST
+
+
+def closes_for_good(*marks: Mark) -> float:
+    found = closing(marks, MINUTE, DELAY).final_us
     return found / SECOND if found > EARLIEST else EARLIEST
 
 
@@ -52,6 +57,17 @@ def test_all_silent_time_goes_on_to_the_last_windows_and_no_further() -> None:
     assert closes(resting(50, 10_000)) == 60
     assert closes(resting(50, 100), resting(200, 30)) == 190
     assert closes(resting(50, 100), resting(200, 50)) == 240
+
+
+def test_all_silent_only_what_rows_are_past_closes_for_good_until_an_hour_has_gone() -> None:
+    assert closes_for_good(awake(500), resting(20, 6)) == closes(awake(500), resting(20, 6))
+    assert closes_for_good(resting(50, 20)) == 40
+    assert closes_for_good(resting(50, 100), resting(200, 50)) == 190
+    assert closes_for_good(resting(50, 100), resting(None, 100)) == 40
+    assert closes_for_good(resting(50, 3_619)) == 40
+    assert closes_for_good(resting(50, 3_620)) == 60
+    for ended in (20, 500):
+        assert closes_for_good(resting(ended, 0, patience=0)) == closes(resting(ended, 0, patience=0))
 
 
 def test_nothing_closes_where_nothing_ever_came() -> None:
