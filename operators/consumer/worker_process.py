@@ -104,7 +104,9 @@ def main() -> int:
         plan: Plan = pickle.load(sys.stdin.buffer)
 
         def watch() -> None:
-            sys.stdin.buffer.read()
+            # Not through the buffered reader: at its end the interpreter can't wait for whoever holds that.
+            while os.read(sys.stdin.fileno(), 4096):
+                pass
             stopping.set()
 
         threading.Thread(target=watch, daemon=True).start()

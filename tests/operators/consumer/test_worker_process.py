@@ -37,3 +37,10 @@ def test_a_process_that_is_well_has_no_error() -> None:
     process = WorkerProcess(Doing("raise SystemExit(0)"))  # type: ignore[arg-type]
     process.join(120)
     assert process.ended and process.told == "exit status 1" and isinstance(process.error(), SystemExit)
+
+
+def test_a_worker_that_fails_while_its_run_goes_on_says_why() -> None:
+    process = WorkerProcess(Doing("pass"))  # type: ignore[arg-type]  # None, which can't be worked on
+    process.join(120)
+    assert process.told == "exit status 1"
+    assert isinstance(process.error(), AttributeError)
