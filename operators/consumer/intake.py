@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from ..formats.decode import Decoded
 from ..formats.messages import Messages
@@ -60,39 +59,15 @@ class Intake:
 
     def take(self, messages: Messages) -> None:
         """Sketch a batch of messages; those of partitions not taken up, or outside their range, are left."""
-        runs = _runs(messages.partition)
-        if len(runs) > _MOST_RUNS:
+        if len(_runs(messages.partition)) > _MOST_RUNS:
             messages = messages.select(np.argsort(messages.partition, kind="stable"))
-            runs = _runs(messages.partition)
-        try:
-            decoded = self._plan.source.decode(messages)
-        except Exception as error:
-            self._take_apart(messages, error)
-            return
-        self.remarks.saw(messages, decoded)
-        for low, high in runs:
-            partition = int(messages.partition[low])
-            if partition in self.progress:
-                self._take_run(partition, messages, decoded, low, high)
+        for part, decoded in self._plan.source.decoded(messages):
+            self.remarks.saw(part, decoded)
+            for low, high in _runs(part.partition):
+                partition = int(part.partition[low])
+                if partition in self.progress:
+                    self._take_run(partition, part, decoded, low, high)
         self.remarks.look()
-
-    def _take_apart(self, messages: Messages, error: Exception) -> None:
-        """A decoder of the user's failed instead of refusing: find the messages on which it does."""
-        if isinstance(error, MemoryError):
-            raise error
-        n = len(messages)
-        if n > 1:
-            for part in np.array_split(np.arange(n), 2):
-                self.take(messages.select(part))
-            return
-        partition = int(messages.partition[0])
-        if partition in self.progress:
-            reason = f"the decoder failed: {type(error).__name__}: {error}"
-            nothing = pl.DataFrame(schema=self._plan.source.schema)
-            none, first = np.empty(0, np.int64), np.zeros(1, np.int64)
-            decoded = Decoded(nothing, none, first, [reason])
-            self.remarks.saw(messages, decoded)
-            self._take_run(partition, messages, decoded, 0, 1)
 
     def pass_to(self, partition: int, offset: int) -> None:
         """There is nothing more to read before `offset`: only markers of transactions, or gaps."""

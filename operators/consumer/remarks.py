@@ -127,10 +127,10 @@ def _names(value: bytes) -> Iterator[tuple[str, ...]]:
     """The fields of a message, if it is a JSON object."""
     try:
         found = json.loads(value)
-    except ValueError:
+        names = list(_inside(found, ())) if isinstance(found, dict) else []
+    except (ValueError, RecursionError):
         return
-    if isinstance(found, dict):
-        yield from _inside(found, ())
+    yield from names
 
 
 def _inside(found: dict[str, Any], within: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ..formats.decode import Decoded, Decoder
+from ..formats.failures import why
 from ..formats.message_columns import need_headers, types_of, with_message
 from ..formats.messages import Messages
 from ..kafka.secrets import Settings
@@ -43,9 +45,30 @@ class KafkaSource:
         return need_headers(self.message)
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch of messages."""
-        decoded = self.value.decode(messages)
+        """The rows of a batch of messages. Raises what a decoder of the user's fails with."""
+        decoded = self.value.decode(messages).checked(len(messages), self.value.schema)
         return with_message(decoded, messages, self.message) if self.message else decoded
+
+    def decoded(self, messages: Messages) -> Iterator[tuple[Messages, Decoded]]:
+        """The messages in order, in as few parts as the decoder doesn't fail on, and the rows of each.
+
+        A message on which it fails by itself is refused, with its error.
+        """
+        try:
+            found = self.decode(messages)
+        except BaseException as error:
+            reason = why(error)
+        else:
+            yield messages, found
+            return
+        n = len(messages)
+        if n > 1:
+            for half in np.array_split(np.arange(n), 2):
+                yield from self.decoded(messages.select(half))
+            return
+        nothing = pl.DataFrame(schema=self.schema)
+        first = np.zeros(1, np.int64)
+        yield messages, Decoded(nothing, first[:0], first, [f"the decoder failed: {reason}"])
 
     def definition(self) -> dict[str, Any]:
         """What it reads, as plain JSON."""

@@ -11,6 +11,8 @@ import polars as pl
 
 from .messages import Messages
 
+_NONE = np.empty(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
@@ -40,6 +42,44 @@ class Decoded:
         told = [*self.reasons, *whys]
         frame = self.frame.filter(pl.Series(~gone))
         return Decoded(frame, rows[~gone], refused[order], [told[i] for i in order.tolist()])
+
+    def checked(self, messages: int, schema: Mapping[str, Any]) -> Decoded:
+        """Itself in the types of `schema`, where it says of each of so many messages what became of it.
+
+        Raises `ValueError` where rows and refusals don't add up or are out of order, and `TypeError` for
+        columns of other types: a row that nobody counts would be lost without a word.
+        """
+        refused = np.asarray(self.refused, np.int64)
+        rows = None if self.rows is None else np.asarray(self.rows, np.int64)
+        if rows is None and not len(refused):
+            found = self.frame.height == messages
+        else:
+            parts = [_NONE if rows is None else rows, refused]
+            found = self.frame.height == len(parts[0]) and all((np.diff(part) > 0).all() for part in parts)
+            found = found and np.array_equal(np.sort(np.concatenate(parts)), np.arange(messages))
+        if not found or len(self.reasons) != len(refused):
+            raise ValueError(
+                f"of {messages} messages it made {self.frame.height} rows and refused {len(refused)} for "
+                f"{len(self.reasons)} reasons; each is to be one row, in order, or refused with a reason"
+            )
+        if any(not isinstance(reason, str) for reason in self.reasons):
+            raise TypeError("it gave a reason that is no text")
+        types = self.frame.schema
+        wrong = [name for name in schema if types.get(name) != schema[name]]
+        frame = _typed(self.frame, wrong, schema) if wrong else self.frame
+        return Decoded(frame, rows, refused, self.reasons)
+
+
+def _typed(frame: pl.DataFrame, wrong: Sequence[str], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """With those columns that hold nothing in the types of the schema."""
+    for name in wrong:
+        if name not in frame.columns:
+            raise TypeError(f"it made no column {name!r}, only {', '.join(frame.columns) or 'none'}")
+        if frame[name].null_count() < frame.height:
+            raise TypeError(
+                f"its column {name!r} is of type {frame.schema[name]}, its schema says {schema[name]}"
+            )
+    return frame.with_columns(pl.lit(None, schema[name]).alias(name) for name in wrong)
 
 
 class Decoder(Protocol):

@@ -12,15 +12,15 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from ..definition.event_time import TIME, first_line, in_utc, why_none
+from ..definition.event_time import TIME, in_utc, why_none
 from ..definition.stream import Stream
+from ..formats.failures import why
 
 Refuse = Callable[[np.ndarray, str], None]
 """Told of rows that can't be counted: their numbers in the caller's frame, and why."""
 
 T = TypeVar("T")
 
-_FAILURES = (Exception, pl.exceptions.PanicException)
 _FEW = 16
 
 
@@ -146,7 +146,7 @@ def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows
     """
     try:
         return rows, run(rows)
-    except _FAILURES as error:
+    except BaseException as error:
         failed = np.zeros(len(rows.numbers), bool)
         for number, reason in _failures(rows, run, 0, error):
             failed[number] = True
@@ -162,17 +162,15 @@ def _failures(
 
     A few rows are tried one by one, so that even if all fail, there are hardly more tries than rows.
     """
-    if isinstance(error, MemoryError):
-        raise error
+    reason = why(error)
     n = len(rows.numbers)
     if n == 1:
-        known = isinstance(error, pl.exceptions.PolarsError)
-        yield start, first_line(error) if known else f"{type(error).__name__}: {first_line(error)}"
+        yield start, reason
         return
     step = 1 if n <= _FEW else (n + 1) // 2
     for low in range(0, n, step):
         part = rows.slice(low, min(low + step, n))
         try:
             run(part)
-        except _FAILURES as inner:
+        except BaseException as inner:
             yield from _failures(part, run, start + low, inner)

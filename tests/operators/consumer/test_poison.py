@@ -137,8 +137,12 @@ class Fragile:
         return Decoded(pl.DataFrame({"x": numbers}), None, np.empty(0, np.int64), [])
 
 
-def taken(values: list[bytes], alive: Any = None) -> tuple[Intake, Account]:
-    stream = Stream.from_kafka("posts", value=Fragile()).tumbling("1m").agg(posts=count())
+def source_of(value: Any) -> Stream:
+    return Stream.from_kafka("posts", value=value)
+
+
+def taken(values: list[bytes], alive: Any = None, value: Any = None) -> tuple[Intake, Account]:
+    stream = source_of(value or Fragile()).tumbling("1m").agg(posts=count())
     intake = Intake(Plan(stream, "group", "table", 1), alive=alive)
     intake.begin(0, Progress(stream, "posts", 0, 0), [])
     n = len(values)
@@ -153,6 +157,66 @@ def test_messages_on_which_a_decoder_fails_are_refused() -> None:
     assert account == Account(5, counted=3, dead_lettered=2)
     assert [(letter.offset, letter.value) for letter in intake.dead] == [(1, b"two"), (3, b"")]
     assert intake.dead[0].reason.startswith("the decoder failed: ValueError: invalid literal")
+
+
+class Untold(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it can't be told")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(3), GeneratorExit(), MemoryError(), pl.exceptions.PanicException("p"), Untold()],
+    ids=repr,
+)
+def test_whatever_is_raised_on_a_message_refuses_it_alone(error: BaseException) -> None:
+    def fail_on_two(number: int) -> int:
+        if number == 2:
+            raise error
+        return number
+
+    class Raising(Fragile):
+        def decode(self, messages: Messages) -> Decoded:
+            found = super().decode(messages)
+            found.frame["x"].map_elements(fail_on_two, return_dtype=pl.Int64)
+            return found
+
+    values = [b"1", b"2", b"3"]
+    intake, account = taken(values, value=Raising())
+    assert account == Account(3, counted=2, dead_lettered=1)
+    assert intake.dead[0].value == b"2" and intake.dead[0].reason.startswith("the decoder failed: ")
+    steps = {"y": pl.col("x").map_elements(fail_on_two, return_dtype=pl.Int64)}
+    rows = RowSteps(source_of(Fragile()).with_columns(**steps).tumbling("1m").agg(posts=count("y")))
+    refused: list[int] = []
+    found = rows.apply(pl.DataFrame({"x": [1, 2, 3]}), lambda numbers, why: refused.extend(numbers.tolist()))
+    assert found.numbers.tolist() == [0, 2] and refused == [1]
+
+
+X = pl.DataFrame({"x": [1, 2, 3]})
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Decoded(X[:0]),
+        Decoded(X, np.array([0, 1, 3])),
+        Decoded(X, np.array([2, 1, 0])),
+        Decoded(X, None, np.array([0]), ["and a row, too"]),
+        Decoded(X[1:], np.array([1, 2]), np.array([0]), []),
+        Decoded(X[1:], np.array([1, 2]), np.array([0]), [ValueError("no text")]),  # type: ignore[list-item]
+        Decoded(X.cast(pl.String)),
+        Decoded(X.rename({"x": "y"})),
+        None,
+    ],
+)
+def test_messages_that_a_decoder_says_nothing_true_of_are_refused_and_not_lost(found: Any) -> None:
+    class Wrong(Fragile):
+        def decode(self, messages: Messages) -> Decoded:
+            return found  # type: ignore[no-any-return]
+
+    intake, account = taken([b"1", b"2", b"3"], value=Wrong())
+    assert account == Account(3, dead_lettered=3)
+    assert [letter.offset for letter in intake.dead] == [0, 1, 2]
 
 
 def test_who_looks_for_failing_rows_says_that_it_lives() -> None:

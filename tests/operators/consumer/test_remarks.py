@@ -15,6 +15,7 @@ from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.consumer.progress import Progress
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
 
@@ -81,6 +82,24 @@ def test_fields_that_no_message_has_are_named_beside_those_there_are() -> None:
         'the fields "from.city", "usr" were in none of the first 1,000 rows of \'posts\'; '
         'the messages have "user", "x", "from", "from.name", "from.town"'
     ]
+
+
+class Nothing:
+    """A decoder that finds nothing in any message."""
+
+    schema = pl.Schema({"x": pl.Int64})
+
+    def decode(self, messages: Messages) -> Decoded:
+        return Decoded(pl.DataFrame({"x": [None] * len(messages)}, schema=self.schema))
+
+
+def test_fields_are_looked_for_in_messages_however_deep() -> None:
+    stream = Stream.from_kafka("posts", value=Nothing()).tumbling("1m").agg(n=count())
+    taken = Intake(Plan(stream, "g", "t", 1))
+    taken.begin(0, Progress(stream, "posts", 0, 0), [])
+    taken.take(batch([b'{"a":' * 50_000 + b"1" + b"}" * 50_000]))
+    taken.remarks.look(1, 1)
+    assert taken.remarks.told == ["the field \"x\" was in none of the first 1 rows of 'posts'"]
 
 
 def test_of_an_object_that_is_missing_its_fields_are_not_named_too() -> None:
