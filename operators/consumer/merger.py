@@ -6,89 +6,28 @@ kept: rows that follow for it count, and if there are any it comes again, whole,
 another silence or for good. If there are none it goes without another word.
 
 One `Merger` follows one partition of the table topic. All it does is decided by the log it reads and by
-nothing else, so that reading the log again gives the same windows.
+nothing else, so that reading the log again gives the same windows. Only how often a kept window comes before
+it is final depends on when it is asked for: who reads on before asking gets it once, with all its rows.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from ..definition.stream import Stream
-from ..definition.windows import EARLIEST
-from ..sketching.accounting import Account
-from ..sketching.closing import Mark, closing, tell
-from ..sketching.lateness import PartitionTime
-from ..sketching.silence import Rest
+from ..sketching.closing import closing, tell
 from ..table.merge import Accumulator
 from ..table.schema import START, schema_of
 from .delta import Delta, DeltaError
+from .log_state import Chain, LogState, Told, read_state, written
 
 DeliveryName = Literal["at_least_once", "exactly_once"]
-
-
-_TIME = len(PartitionTime().to_list())
-
-
-@dataclass(slots=True)
-class Chain(Mark):
-    """How far the log has come with one input partition: its event time, and the next offset."""
-
-    next: int = 0
-
-    def to_list(self) -> list[int]:
-        """As plain numbers."""
-        rest = [] if self.rest is None else [self.rest.us, self.rest.patience_us, self.rest.now_us]
-        return [self.next, self.wait_us, *self.time.to_list(), *rest]
-
-    @classmethod
-    def from_list(cls, found: list[int]) -> Chain:
-        """What `to_list` gave."""
-        following, wait, *time = found
-        time, rest = time[:_TIME], time[_TIME:]
-        return cls(PartitionTime(*time), Rest(*rest) if rest else None, wait, following)
-
-
-@dataclass(slots=True)
-class LogState:
-    """All that a merger knows besides its open windows.
-
-    Windows that end at or before `closed_us` are closed for good, those up to `due_us` for now.
-    """
-
-    chains: dict[int, Chain] = field(default_factory=dict)
-    account: Account = field(default_factory=Account)
-    closed_us: int = EARLIEST
-    due_us: int = EARLIEST
-    duplicates: int = 0
-    overlaps: int = 0
-
-    def copy(self) -> LogState:
-        """An independent copy."""
-        return replace(self, chains={p: replace(chain) for p, chain in self.chains.items()})
-
-
-@dataclass(slots=True)
-class Told:
-    """What was handed over: all windows that end at or before `until_us`, and those of the panes in `kept`.
-
-    The latter are closed for now alone, and were told with so many deltas; no later than the window closes
-    for good its pane is forgotten.
-    """
-
-    until_us: int = EARLIEST
-    kept: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """Grows with each window that is handed over, of those that begin at the same place of the log."""
-        return self.until_us, sum(self.kept.values())
 
 
 @dataclass(slots=True)
@@ -213,7 +152,7 @@ class Merger:
         places = [(pane.offset, pane.before) for pane in self._open.values()]
         oldest = min((*places, *self._marks.values()), key=lambda place: place[0], default=None)
         offset, state = oldest or (self._position, self.state)
-        return offset, _written(state, self._told)
+        return offset, written(state, self._told)
 
     def resume(self, offset: int, told: str) -> None:
         """Take up where `resume_point` said. Raises `DeltaError` if that is damaged."""
@@ -281,36 +220,6 @@ class Merger:
             found = closing(chains.values(), self._window, self.stream.delay_us)
             self.state.closed_us = max(self.state.closed_us, found.final_us)
             self.state.due_us = max(self.state.closed_us, found.due_us)
-
-
-def read_state(told: str) -> tuple[LogState, Told]:
-    """The state that `Merger.resume_point` wrote, and what was handed over.
-
-    Raises `DeltaError` if it is damaged.
-    """
-    try:
-        found: dict[str, Any] = json.loads(told)
-        chains = {int(p): Chain.from_list(chain) for p, chain in found["chains"].items()}
-        account, (duplicates, overlaps) = Account(**found["account"]), found["extra"]
-        kept = {int(pane): deltas for pane, deltas in found.get("kept", {}).items()}  # newer than the rest
-        closed_us = found["closed"]
-        state = LogState(chains, account, closed_us, found.get("due", closed_us), duplicates, overlaps)
-        return state, Told(found["told"], kept)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DeltaError(f"the merger's kept state is damaged ({error}): {told[:200]!r}") from None
-
-
-def _written(state: LogState, told: Told) -> str:
-    found = {
-        "chains": {str(p): chain.to_list() for p, chain in state.chains.items()},
-        "account": asdict(state.account),
-        "closed": state.closed_us,
-        "due": state.due_us,
-        "told": told.until_us,
-        "kept": {str(pane): deltas for pane, deltas in told.kept.items()},
-        "extra": [state.duplicates, state.overlaps],
-    }
-    return json.dumps(found, separators=(",", ":"))
 
 
 def _panes(table: pa.Table | None) -> Iterator[tuple[int, pa.Table]]:

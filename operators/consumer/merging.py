@@ -22,8 +22,9 @@ from .closed_windows import ClosedWindows
 from .delta import DeltaError
 from .delta_log import decode
 from .log_place import LogPlace
+from .log_state import LogState
 from .log_watch import LogWatch, OtherMergers
-from .merger import LogState, Merger
+from .merger import Merger
 from .parts import Gather
 from .plan import Plan
 from .rebalance import Rebalance, as_exception

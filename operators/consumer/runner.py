@@ -37,7 +37,8 @@ from .dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from .delta_log import TOPIC_CONFIG
 from .ending import as_interrupt
 from .group_history import GroupHistory
-from .merger import DeliveryName, LogState
+from .log_state import LogState
+from .merger import DeliveryName
 from .merging import LogMerger
 from .nameless import clear_away, group_name
 from .plan import Plan

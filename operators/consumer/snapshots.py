@@ -18,7 +18,7 @@ from typing import Any
 
 from ..kafka.outgoing import Outgoing
 from .delta import DeltaError
-from .merger import Chain, read_state
+from .log_state import Chain, read_state
 from .parts import LARGEST_PART, Record, in_parts
 
 _KIND = b"state"
