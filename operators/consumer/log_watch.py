@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ..kafka.clients import LIBRARY_LOG, member_config
 from ..kafka.faults import passing
-from ..kafka.topics import admin
+from ..kafka.topics import admin, described_group
 from .delta_log import decode
 from .merger import Merger
 from .parts import Gather
@@ -21,7 +21,6 @@ from .plan import Plan
 from .snapshots import Snapshot, is_snapshot
 
 _SECONDS = 2.0
-_ANSWER_SECONDS = 10.0
 
 
 class OtherMergers:
@@ -46,9 +45,7 @@ class OtherMergers:
             return asked.exception() is None and self._taken(asked.result(), own)
         if self._asked is None and own and time.monotonic() >= self._due:
             self._due = time.monotonic() + _SECONDS
-            group = self._plan.merger_group
-            answers = self._admin.describe_consumer_groups([group], request_timeout=_ANSWER_SECONDS)
-            self._asked = answers[group]
+            self._asked = described_group(self._admin, self._plan.merger_group)
         return False
 
     def _taken(self, group: Any, own: str | None) -> bool:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ..kafka.topics import Admin, remove
+from ..kafka.topics import Admin, described_group, remove
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -68,13 +68,13 @@ def clear_away(client: Admin, topic: str, now: datetime) -> None:
             if not any(_has_members(client, one) for one in groups):
                 log.info("removing what the run %s left behind", group)
                 remove(client, [table], groups)
-    except KafkaException as error:
-        log.debug("what earlier runs left was not looked for: %s", error.args[0].str())
+    except (KafkaException, TimeoutError) as error:
+        log.debug("what earlier runs left was not looked for: %s", error)
 
 
 def _has_members(client: Admin, group: str) -> bool:
     try:
-        found = client.describe_consumer_groups([group], request_timeout=_SECONDS)[group].result(_SECONDS)
+        found = described_group(client, group).result(_SECONDS)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -18,7 +19,10 @@ log = logging.getLogger("streamgauge.kafka")
 _SECONDS = 30.0
 _SOON = 3.0
 """Seconds after which somebody who waits is told."""
-
+_COORDINATOR_SECONDS = 3600.0
+"""How long the library waits for a group's coordinator: the longest that it takes. A request that it gave up
+is sent all the same once the coordinator is back, from memory that was freed, and an assertion ends the
+process (librdkafka 2.16). So whoever asks must stop waiting by himself."""
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """How an id of sixteen zeros is written, as brokers without ids tell it."""
@@ -180,12 +184,18 @@ def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str
             time.sleep(0.05)
 
 
+def described_group(client: AdminClient, group: str) -> Future[Any]:
+    """What the brokers will say of a consumer group. Wait for it with a time-out: it may take for ever."""
+    return client.describe_consumer_groups([group], request_timeout=_COORDINATOR_SECONDS)[group]
+
+
 def remove(client: AdminClient, topics: Iterable[str], groups: Iterable[str]) -> None:
     """Delete topics and consumer groups; what is gone already, or still in use, is left alone."""
     waiting = [*client.delete_topics(list(topics), operation_timeout=_SECONDS).values()]
-    waiting += client.delete_consumer_groups(list(groups), request_timeout=_SECONDS).values()
+    waiting += client.delete_consumer_groups(list(groups), request_timeout=_COORDINATOR_SECONDS).values()
+    deadline = time.monotonic() + _SECONDS
     for done in waiting:
         try:
-            done.result(_SECONDS)
-        except KafkaException:
+            done.result(max(deadline - time.monotonic(), 0.0))
+        except (KafkaException, TimeoutError):
             continue
