@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
@@ -90,6 +91,47 @@ def test_an_empty_topic_that_wakes_loses_no_row(
         until(lambda: run.summary().account.read == 100)
         assert run.summary().account == Account(read=100, counted=100)
         until(lambda: sum(run.summary().table.column("posts").to_pylist()) >= 90)
+
+
+def test_the_backlog_of_a_pause_counts_after_a_restart_with_several_table_partitions(
+    kafka: Any, topic: Callable[[int], str]
+) -> None:
+    name, told = topic(1), list[dict[tuple[int, int], int]]()
+    source = stream_of(kafka, name).source
+    parity = Stream(source, pl.from_epoch("at", time_unit="s")).with_columns(odd=pl.col("at") % 2)
+    keyed = parity.group_by("odd").tumbling("10s", delay="0s").agg(posts=count())
+
+    def on_window(table: pa.Table) -> None:
+        for row in table.select(["window_start", "odd", "posts"]).to_pylist():
+            told[-1][int(row["window_start"].timestamp()) - NOW, row["odd"]] = row["posts"]
+
+    options = {"group_id": name, "on_window": on_window, "table_partitions": 4, "checkpoint_seconds": 0.1}
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+    @contextmanager
+    def run() -> Iterator[Run]:
+        told.append({})
+        found = start(keyed, idle_seconds=0.3, **options)
+        try:
+            yield found
+        finally:
+            found.stop()
+            found.wait(60)
+
+    send(producer, name, range(10), 0)
+    with run():
+        until(lambda: len(told[0]) == 2)
+    with run() as second:
+        until(lambda: idle(second) == {0})
+        assert told == [{(0, 0): 5, (0, 1): 5}, {}]
+        send(producer, name, range(9, 25), 0)
+        until(lambda: len(told[1]) >= 3 and second.summary().account.read == 26)
+        assert second.summary().account == Account(read=26, counted=26)
+    assert {key: posts for key, posts in told[1].items() if key[0] < 20} == {
+        (0, 1): 6,
+        (10, 0): 5,
+        (10, 1): 5,
+    }
 
 
 def test_what_lies_behind_an_open_transaction_is_not_idle(kafka: Any, topic: Callable[[int], str]) -> None:
