@@ -18,7 +18,7 @@ from ..core.parameters import one_of, whole
 from ..core.protocol import Sketch, SketchError, told_kind
 from ..core.shared import holding_no_lock
 from ..core.weights import as_doubles
-from .var_opt_images import FORMATS, MOST_K, MOST_ROWS, image_fault
+from .var_opt_images import FORMATS, MOST_K, MOST_ROWS, before_tie, image_fault
 
 _TYPES = {"long": pa.int64(), "double": pa.float64(), "string": pa.string()}
 _FAULTS = (ValueError, RuntimeError, IndexError, MemoryError, OverflowError)
@@ -91,14 +91,22 @@ class VarOpt(Sketch):
             self._unite(self.k, self._peer)
         if self.n + len(values) >= MOST_ROWS:
             raise SketchError("VarOpt: more rows than a sample counts")
-        add = self._peer.update
+        for item, heavy in zip(values.to_arrow().to_pylist(), weights.tolist()):
+            if heavy:
+                try:
+                    self._peer.update(item, heavy)
+                except _FAULTS:
+                    self._add_after_tie(item, heavy)
+        return self
+
+    def _add_after_tie(self, item: Any, weight: float) -> None:
+        """Add a row that the package refused because of a rounding (`before_tie`)."""
+        image = before_tie(self.to_bytes())
+        self._unite(self.k, datasketches.var_opt_sketch.deserialize(image, FORMATS[self.kind]))
         try:
-            for item, heavy in zip(values.to_arrow().to_pylist(), weights.tolist()):
-                if heavy:
-                    add(item, heavy)
+            self._peer.update(item, weight)
         except _FAULTS as error:
             raise SketchError(f"VarOpt: this sample can't go on: {error}") from None
-        return self
 
     @property
     def _dtype(self) -> type:

@@ -41,6 +41,19 @@ def test_a_full_sample_from_bytes_goes_on() -> None:
     assert again.subset_sum(lambda item: True).total == pytest.approx(WEIGHTS[:900].sum())
 
 
+@pytest.mark.parametrize(("k", "weight", "ties"), [(50, 1 / 3, 5), (80, 0.1, 3)])
+def test_items_as_heavy_as_the_reservoirs_are_no_fault(k: int, weight: float, ties: int) -> None:
+    # k such weights add up to a rounding too much: the package took its own sample for a broken one.
+    rows = np.arange(3000)
+    weights = weight * (1 + rows % ties)
+    sample = VarOpt(k, "long").update(rows, weight=weights)
+    assert (sample.n, sample.k, len(sample)) == (3000, k, k)
+    assert sample.subset_sum(lambda item: True).total == pytest.approx(weights.sum())
+    again = VarOpt.from_bytes(sample.to_bytes(), "long").merge(VarOpt(k, "long").update(rows, weights))
+    assert again.n == 6000
+    assert again.subset_sum(lambda item: True).total == pytest.approx(2 * weights.sum())
+
+
 def test_strings_are_counted_in_bytes() -> None:
     # The package's own format counts characters, and writes none beyond Latin-1.
     sample = VarOpt(3).update(["é", "日本語", "🦆", "plain"], weight=[3.0, 9.0, 2.0, 1.0])
