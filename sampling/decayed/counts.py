@@ -175,7 +175,7 @@ class DecayedCount(Sketch):
     def bounds(self, now: datetime | int | None = None) -> tuple[float, float]:
         """(lower, upper) of the decayed count: what rounding may have made of it, always."""
         count, share = self.estimate(now), (self.n + 8) * 2.0**-52
-        return count * (1 - share), count * (1 + share)
+        return max(count * (1 - share), 0.0), count * (1 + share)
 
     def answer(self) -> dict[str, float]:
         """The decayed count as of the latest row, with its bounds, and the rows seen."""

@@ -129,7 +129,10 @@ def _req_fault(data: bytes) -> str:
     if flags & _RAW:
         if depth != 1 or not 1 <= raw <= 4 or len(data) < 8 + 4 * raw or any(data[8 + 4 * raw :]):
             return "raw items of another number than its length"
-        return "an item is NaN" if np.isnan(np.frombuffer(data, "<f4", raw, 8)).any() else ""
+        found = np.frombuffer(data, "<f4", raw, 8)
+        if flags & 32 and (found[1:] < found[:-1]).any():
+            return "raw items are out of order"
+        return "an item is NaN" if np.isnan(found).any() else ""
     if not 1 <= depth <= 58 or raw:
         return "the number of levels is out of range"
     at, n, low, high = 8, -1, -np.inf, np.inf

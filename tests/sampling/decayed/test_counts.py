@@ -82,6 +82,14 @@ def test_many_groups_of_different_ages() -> None:
     assert groups[7].n == 0 and groups.counts()[7] == 0.0
 
 
+def test_no_count_is_below_zero_however_many_rows_it_saw() -> None:
+    image = bytearray(DecayedCount(60.0).update(7, time=NOW).to_bytes())
+    image[32:40] = (1 << 54).to_bytes(8, "little")
+    count = DecayedCount.from_bytes(bytes(image))
+    assert count.n == 1 << 54
+    assert count.bounds()[0] == count.answer()["lower"] == 0.0
+
+
 def test_wrong_use_is_named() -> None:
     for family in (DecayedCount, DecayedQuantiles):
         with pytest.raises(SketchError, match="half_life"):

@@ -153,6 +153,16 @@ def test_a_level_and_its_compactions_must_agree() -> None:
         REQ.from_bytes(bytes(image))
 
 
+def test_raw_items_said_to_be_sorted_must_be() -> None:
+    sketch = REQ().update([3.0, 1.0, 2.0])
+    assert sketch.quantile(0.5) == 2.0  # for which the package sorts them, and says so in the image
+    image = bytearray(sketch.to_bytes())
+    assert image[3] & 32
+    image[8:12], image[12:16] = image[12:16], image[8:12]
+    with pytest.raises(SketchError, match="raw items are out of order"):
+        REQ.from_bytes(bytes(image))
+
+
 def test_a_digest_of_more_centroids_than_its_k_makes() -> None:
     image = bytearray(TDigest(200).update(np.arange(50_000.0)).to_bytes())
     image[3:5] = (10).to_bytes(2, "little")
