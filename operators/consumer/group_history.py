@@ -20,7 +20,7 @@ from ..definition.change import DefinitionChanged, differences
 from ..definition.stream import Stream
 from ..kafka.clients import LIBRARY_LOG, member_config
 from ..kafka.faults import LOST, passing, refused
-from ..kafka.topics import Admin, TopicError, id_of, made_anew
+from ..kafka.topics import Admin, TopicError, end_offsets, id_of, made_anew, remove
 from .delta_log import table_topic
 from .log_tail import Tail, follow, read_tail
 from .membership import Committed
@@ -51,6 +51,7 @@ class GroupHistory:
     def __post_init__(self) -> None:
         self.fingerprint = self.stream.fingerprint()
         self.table_topic = table_topic(self.group_id, self.fingerprint)
+        self.existed = False
 
     def read(self) -> None:
         """Look at what is there.
@@ -60,7 +61,7 @@ class GroupHistory:
         self.places = self._committed()
         topics = self.client.list_topics(timeout=_SECONDS).topics
         self._check_definition(set(topics))
-        exists = self.table_topic in topics
+        exists = self.existed = self.table_topic in topics
         table_id = id_of(self.client, self.table_topic) if exists else ""
         for place in self.places.values():
             if place.source_id and self.source_id and place.source_id != self.source_id:
@@ -75,6 +76,20 @@ class GroupHistory:
             starts = dict.fromkeys(topics[self.table_topic].partitions, 0)
             self.logs = read_tail(self.config, self.table_topic, starts)
             self._check_source()
+
+    def alone(self) -> None:
+        """Make sure, once the table topic is there, that none of another definition was made meanwhile.
+
+        Two definitions that begin a group at the same time both find it new, and would split its partitions:
+        each makes its topic before it looks again, so that one of them at least sees the other's. What
+        refuses leaves no topic behind that would keep the other from going on. Raises `DefinitionChanged`.
+        """
+        try:
+            self._check_definition(set(self.client.list_topics(timeout=_SECONDS).topics))
+        except DefinitionChanged:
+            if not self.existed and not any(end_offsets(self.client, self.table_topic, 1).values()):
+                remove(self.client, [self.table_topic], [])
+            raise
 
     @property
     def new(self) -> bool:

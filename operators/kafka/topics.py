@@ -192,7 +192,8 @@ def described_group(client: AdminClient, group: str) -> Future[Any]:
 def remove(client: AdminClient, topics: Iterable[str], groups: Iterable[str]) -> None:
     """Delete topics and consumer groups; what is gone already, or still in use, is left alone."""
     waiting = [*client.delete_topics(list(topics), operation_timeout=_SECONDS).values()]
-    waiting += client.delete_consumer_groups(list(groups), request_timeout=_COORDINATOR_SECONDS).values()
+    if groups := list(groups):
+        waiting += client.delete_consumer_groups(groups, request_timeout=_COORDINATOR_SECONDS).values()
     deadline = time.monotonic() + _SECONDS
     for done in waiting:
         try:

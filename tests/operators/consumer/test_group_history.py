@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewPartitions
 
+from streamgauge.operators.consumer.group_history import GroupHistory
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.change import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.kafka.topics import TopicError, admin
+from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -50,6 +51,27 @@ def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_
     running.stop()
     running.wait(60)
     assert running.summary().account == topic.one_pass()[1]
+
+
+def test_two_definitions_that_begin_a_group_at_once_do_not_both_run(kafka, posts) -> None:
+    topic = posts(2)
+    client = admin({"bootstrap.servers": kafka.bootstrap_servers})
+    plain = Stream(topic.stream.source, topic.stream.time, topic.stream.steps)
+    streams = [plain.tumbling(every).agg(posts=count()) for every in ("10s", "20s")]
+    one, other = (
+        GroupHistory(
+            client, {"bootstrap.servers": kafka.bootstrap_servers}, topic.topic, stream, topic.topic, "", 2
+        )
+        for stream in streams
+    )
+    for history in (one, other):
+        history.read()
+    for history in (one, other):
+        ensure_topic(client, history.table_topic, 1)
+    with pytest.raises(DefinitionChanged, match="another definition"):
+        one.alone()
+    until(lambda: one.table_topic not in client.list_topics(timeout=10).topics)
+    other.alone()
 
 
 def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(kafka, posts, same) -> None:
