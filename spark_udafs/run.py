@@ -87,8 +87,10 @@ def on_spark(
 def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] = {}) -> str:
     """Registers the source that reads a stream; gives its name, for ``spark.readStream.format(…)``.
 
-    With the option ``emit="rows"`` it gives the stream's rows, transformed and not yet sketched. `settings`
-    go over those of the stream's own Kafka source. Raises `TypeError` for a stream of frames.
+    With the option ``emit="rows"`` it gives the stream's rows, transformed and not yet sketched. Messages
+    that are none, and rows on which a step fails, go to the topic that the option ``deadLetterTopic`` names;
+    they are dropped without one. `settings` go over those of the stream's own Kafka source. Raises
+    `TypeError` for a stream of frames.
     """
     source = _kafka(stream)
     servers = {"bootstrap.servers": source.bootstrap_servers}

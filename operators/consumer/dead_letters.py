@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..formats.messages import Messages
 from ..kafka.outgoing import ANY_PARTITION, Outgoing
 
 LARGEST_REASON = 500
@@ -33,6 +34,19 @@ class DeadLetter:
     reason: str
     value: bytes | None
     key: bytes | None = None
+
+    @classmethod
+    def of(cls, topic: str, messages: Messages, row: int, reason: str) -> DeadLetter:
+        """Of one of a batch of a topic's messages."""
+        return cls(
+            topic,
+            int(messages.partition[row]),
+            int(messages.offset[row]),
+            int(messages.timestamp[row]),
+            reason,
+            messages.value_at(row),
+            messages.key[row].as_py(),
+        )
 
     @property
     def size(self) -> int:

@@ -119,15 +119,7 @@ class Intake:
     def _refuse(self, messages: Messages, row: int, reason: str) -> None:
         if self._alive is not None:
             self._alive()
-        letter = DeadLetter(
-            self._topic,
-            int(messages.partition[row]),
-            int(messages.offset[row]),
-            int(messages.timestamp[row]),
-            reason,
-            messages.value_at(row),
-            messages.key[row].as_py(),
-        )
+        letter = DeadLetter.of(self._topic, messages, row, reason)
         self.dead.append(letter)
         self.remarks.refused(letter)
         self.dead_bytes += letter.size

@@ -5,7 +5,7 @@ Rows on which an expression fails are found and set aside one by one, so that th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -60,13 +60,14 @@ class Stepped:
 
 
 class RowSteps:
-    """What happens to rows between decoding and sketching."""
+    """What happens to rows between decoding and sketching, for the sketches' columns or for those named."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, columns: Iterable[str] | None = None) -> None:
         self._stream = stream
-        asked = stream.aggregates.values()
-        wanted = [*stream.keys, *(column for a in asked for column in a.columns)]
-        self._wanted = list(dict.fromkeys(wanted))
+        if columns is None:
+            asked = stream.aggregates.values()
+            columns = [*stream.keys, *(column for a in asked for column in a.columns)]
+        self._wanted = list(dict.fromkeys(columns))
         self._expected = list(stream.source.schema)
         self._of_time = [] if stream.time is None else stream.time.meta.root_names()
 

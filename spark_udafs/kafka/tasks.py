@@ -6,16 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import numpy as np
+import polars as pl
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from ...operators.consumer.dead_letters import DeadLetter
 from ...operators.consumer.intake import Intake
 from ...operators.consumer.plan import Plan
 from ...operators.consumer.progress import Progress
 from ...operators.definition.sources import KafkaSource
 from ...operators.definition.stream import Stream
+from ...operators.formats.decode import Decoded
 from ...operators.formats.messages import HEADERS
 from ...operators.sketching.accounting import Account
+from ...operators.sketching.row_steps import RowSteps
 from ...operators.table.schema import schema_of
 from ..merge.forms import spark_type
 from ..merge.partials import Partials
@@ -145,12 +150,31 @@ def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     schema = columns_of(options)
     stream = options.stream
     assert stream is not None and isinstance(stream.source, KafkaSource)
+    steps, letters = RowSteps(stream, stream.columns), Letters(options)
     for r in task.ranges:
+        remarks = remarks_on(options, r.place[0])
         for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
-            decoded = stream.source.decode(messages)
-            found = stream.transform(decoded.frame.lazy()).collect().to_arrow().cast(schema)
-            if found.num_rows:
-                yield from found.combine_chunks().to_batches()
+            for part, decoded in stream.source.decoded(messages):
+                remarks.saw(part, decoded)
+                frame, refused = _stepped(steps, decoded)
+                dead = [DeadLetter.of(r.place[0], part, row, reason) for row, reason in refused]
+                for letter in dead:
+                    remarks.refused(letter)
+                letters.add(dead)
+                yield from frame.to_arrow().cast(schema).combine_chunks().to_batches()
+        letters.deliver()
+        remarks.look(1)
+
+
+def _stepped(steps: RowSteps, decoded: Decoded) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
+    """The rows after all steps; the numbers of the messages that are none, in order, each with the reason."""
+    refused = list(zip(decoded.refused.tolist(), decoded.reasons))
+
+    def refuse(rows: np.ndarray, reason: str) -> None:
+        numbers = rows if decoded.rows is None else decoded.rows[rows]
+        refused.extend((number, reason) for number in numbers.tolist())
+
+    return steps.apply(decoded.frame, refuse).frame, sorted(refused)
 
 
 def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:

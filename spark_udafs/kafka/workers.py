@@ -9,14 +9,14 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
 
-from ...operators.consumer.dead_letters import LARGEST_LETTER
+from ...operators.consumer.dead_letters import LARGEST_LETTER, DeadLetter
 from ...operators.consumer.intake import Intake
 from ...operators.consumer.remarks import Remarks
 from ...operators.definition.sources import KafkaSource
@@ -150,13 +150,16 @@ class Letters:
 
     def take(self, intake: Intake, start: int) -> None:
         """Take over what was refused, from offset `start` on."""
-        topic = self._options.dead_letter_topic
-        if topic is not None:
-            found = [letter for letter in intake.dead if letter.offset >= start]
-            self._waiting += [letter.outgoing(topic) for letter in found]
-            self._bytes += sum(letter.size for letter in found)
+        self.add([letter for letter in intake.dead if letter.offset >= start])
         intake.dead.clear()
         intake.dead_bytes = 0
+
+    def add(self, found: Sequence[DeadLetter]) -> None:
+        """Take these."""
+        topic = self._options.dead_letter_topic
+        if topic is not None:
+            self._waiting += [letter.outgoing(topic) for letter in found]
+            self._bytes += sum(letter.size for letter in found)
         if self._bytes > _LETTER_BYTES:
             self.deliver()
 

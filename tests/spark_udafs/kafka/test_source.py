@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Step, Stream
+from streamgauge.operators.formats.json import json
 from streamgauge.spark_udafs.definitions import ChangedDefinition
 from streamgauge.spark_udafs.kafka.offsets import Offsets
 from streamgauge.spark_udafs.kafka.source import KafkaSketchSource, KafkaStreamReader, bound
@@ -532,6 +533,39 @@ def test_a_partition_added_later_is_read_from_its_beginning(
     assert [value for b in batches for value in b.column("value").to_pylist()] == [b"b"]
 
 
+def letters_of(kafka: Any, topic: str, n: int) -> list[Any]:
+    """The first messages of a topic of one partition."""
+    reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": uuid.uuid4().hex})
+    reader.assign([TopicPartition(topic, 0, 0)])
+    letters = reader.consume(n, 20)
+    reader.close()
+    return letters
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_rows_on_which_a_step_fails_are_dead_letters_where_rows_are_given(
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None], drops: bool
+) -> None:
+    name = topic()
+    send(name, [b'{"text":"1"}', b"oops", b'{"text":"two"}', b'{"text":"3"}', b'{"text":"4"}'])
+    source = Stream.from_kafka(
+        name, value=json({"text": pl.String}), bootstrap_servers=kafka.bootstrap_servers
+    )
+    stream = source.with_columns(number=pl.col("text").cast(pl.Int64))
+    if drops:
+        stream = stream.filter(pl.col("number") != 3)
+    query = Query(kafka, None, stream, emit="rows", deadLetterTopic=f"{name}.dead")
+    batches = query.batch()
+    assert batches is not None
+    numbers = pa.Table.from_batches(batches).column("number").to_pylist()
+    assert numbers == ([1, 4] if drops else [1, 3, 4])
+    letters = letters_of(kafka, f"{name}.dead", 2)
+    told = [{key: value.decode() for key, value in letter.headers()} for letter in letters]
+    assert [(t["topic"], t["partition"], t["offset"]) for t in told] == [(name, "0", "1"), (name, "0", "2")]
+    assert "conversion from `str` to `i64` failed" in told[1]["reason"]
+    assert [letter.value() for letter in letters] == [b"oops", b'{"text":"two"}']
+
+
 def test_dead_letters_reach_their_topic_with_reason_and_bytes(
     kafka: Any,
     sketches: Callable[..., Query],
@@ -544,11 +578,7 @@ def test_dead_letters_reach_their_topic_with_reason_and_bytes(
     batches = query.batch()
     assert batches is not None
     assert account(batches)["dead_lettered"] == 2
-    settings = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": uuid.uuid4().hex}
-    reader = Consumer(settings)
-    reader.assign([TopicPartition(f"{name}.dead", 0, 0)])
-    letters = reader.consume(2, 20)
-    reader.close()
+    letters = letters_of(kafka, f"{name}.dead", 2)
     told = [{key: value.decode() for key, value in letter.headers()} for letter in letters]
     assert [(t["topic"], t["partition"], t["offset"]) for t in told] == [(name, "0", "0"), (name, "0", "2")]
     assert told[0]["reason"].startswith("no JSON")
