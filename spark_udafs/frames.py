@@ -1,6 +1,7 @@
 """Any DataFrame into a table of sketches: sketched where its rows are, merged inside Spark.
 
     table = sketch(posts).groupBy("lang", window("created_at", "1 minute")).agg(users=distinct("user_id"))
+    query(as_table(table))    # the answers; `as_table` of `spark_udafs.tables` brings them to the driver
 
 Batch or streaming, classic Spark or Spark Connect. Of a streaming DataFrame say how late rows may come:
 ``sketch(posts).withWatermark("created_at", "10 seconds")``, here and not on the DataFrame itself, since Spark

@@ -16,6 +16,9 @@ Windows that overlap hold rows twice. Whoever rolls a table of them up in SQL mu
 end: for windows of two minutes, ``WHERE unix_micros(window_start) % 120000000 = 0``.
 `operators.table.merge.merge` does so by itself.
 
+Spark tells a function nothing of a string's collation: strings that it takes for equal and that differ are
+told apart here. Give ``lower(...)`` of them; `frames.sketch` sees the collation, and refuses.
+
 The bytes of some families don't say of what kind their items are; for those the function's name does, in
 Spark's manner: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates and timestamps in
 microseconds since 1970) and ``_float``, ``answer_top_k_string`` and ``_long``, ``answer_var_opt_string``,
