@@ -10,7 +10,7 @@ import time as wall
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
@@ -42,6 +42,7 @@ from .merger import DeliveryName
 from .merging import LogMerger
 from .nameless import clear_away, group_name
 from .plan import Plan
+from .run_options import check
 from .worker import Worker
 from .worker_process import WorkerProcess
 
@@ -141,18 +142,23 @@ def start(
     row with an event time, if nothing that is certain to come is left in it (see `Stream.tumbling`).
 
     Raises `TopicError` if the topic doesn't exist or is not the one that the group began with, `ValueError`
-    or `TypeError` for a stream that can't run.
+    or `TypeError` for a stream that can't run, and for such options.
     """
     stream.complete()
-    for name, given, known in (
-        ("delivery", delivery, get_args(DeliveryName)),
-        ("until", until, (None, "latest")),
-        ("start", start, ("earliest", "latest")),
-    ):
-        if given not in known:
-            raise ValueError(f"{name} is {given!r}; it can be {' or '.join(map(repr, known))}")
-    if workers < 1:
-        raise ValueError(f"a run needs one worker at least, not {workers}")
+    check(
+        {
+            "delivery": delivery,
+            "until": until,
+            "on_window": on_window,
+            "workers": workers,
+            "group_id": group_id,
+            "start": start,
+            "table_partitions": table_partitions,
+            "checkpoint_seconds": checkpoint_seconds,
+            "idle_seconds": idle_seconds,
+            "keep_windows": keep_windows,
+        }
+    )
     if workers > 1 and isinstance(stream.source, KafkaSource):
         check_importable(stream.source.value)
     plan = Plan(stream, group_id or "", "", 0)

@@ -350,21 +350,6 @@ def test_brokers_that_do_not_answer_are_named_and_waited_for(caplog) -> None:
     assert "waiting for an answer from Kafka at 127.0.0.1:1" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"workers": 0}, "one worker at least"),
-        ({"until": "end"}, "until is 'end'; it can be None or 'latest'"),
-        ({"start": "first"}, "start is 'first'"),
-        ({"delivery": "once"}, "delivery is 'once'"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
-    stream = Stream.from_kafka("posts", value=json({"a": pl.String})).tumbling("1m").agg(posts=count())
-    with pytest.raises(ValueError, match=message):
-        run(stream, **options)
-
-
 def test_ctrl_c_returns_when_the_run_has_ended_and_not_before(posts) -> None:
     topic, closed = posts(1), threading.Event()
     topic.send(3_000)
