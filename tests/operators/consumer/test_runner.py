@@ -25,7 +25,6 @@ from streamgauge.operators.consumer.membership import Membership
 from streamgauge.operators.consumer.runner import Run, run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic, partitions_of
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.merge import merge
