@@ -20,8 +20,8 @@ class Accumulator:
 
     Windows keep their length; the tables must be of the given schema, their fields nullable or not.
 
-    >>> from .table import table_schema
-    >>> from .aggregates import count
+    >>> from .schema import table_schema
+    >>> from ..definition.aggregates import count
     >>> posts = table_schema({}, {"posts": count()}, None)
     >>> Accumulator(posts).table().num_rows
     0

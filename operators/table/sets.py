@@ -41,10 +41,10 @@ def compare(
     count times √(union / result). Raises `SketchError` for columns that are no `distinct_set`.
 
     >>> from datetime import datetime
-    >>> from .aggregates import distinct_set
-    >>> from .lateness import PartitionTime
-    >>> from .sketching import Sketcher
-    >>> from .stream import Stream
+    >>> from ..definition.aggregates import distinct_set
+    >>> from ..sketching.lateness import PartitionTime
+    >>> from ..sketching.sketcher import Sketcher
+    >>> from ..definition.stream import Stream
     >>> columns = {"at": pl.Datetime("us"), "seen": pl.String, "bought": pl.String}
     >>> rows = Stream.from_batches(columns, time="at")
     >>> asked = {"visitors": distinct_set("seen"), "buyers": distinct_set("bought")}

@@ -48,7 +48,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 class Shared:
     """What threads may share: see above. Subclasses need do nothing but keep their state in their instances.
 
-    >>> from .hll import HLL
+    >>> from ..hll import HLL
     >>> import inspect
     >>> list(inspect.signature(HLL.bounds).parameters)
     ['self', 'std_devs']

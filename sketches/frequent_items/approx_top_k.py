@@ -74,7 +74,7 @@ def state_type(kind: str) -> pa.StructType:
 def to_state(images: pa.Array, kind: str, max_size: int) -> pa.StructArray:
     """Images as `FrequentItemsGroups.to_arrow` gives them, as Spark's struct; nulls stay null.
 
-    >>> from .frequent_items import FrequentItemsGroups
+    >>> from .groups import FrequentItemsGroups
     >>> groups = FrequentItemsGroups(1, max_size=64)
     >>> to_state(groups.to_arrow(), "string", 64)[0]["maxItemsTracked"].as_py()
     48

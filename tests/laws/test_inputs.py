@@ -67,7 +67,7 @@ def test_every_form_is_the_plain_one(family: Family, kind: str, forms: list[Form
 
 
 def test_every_family_of_the_registry_is_here() -> None:
-    sketches = {line.sketch.split(":")[1] for line in REGISTRY.values() if not line.exact}
+    sketches = {line.place.split(":")[1] for line in REGISTRY.values() if not line.exact}
     assert sketches == {family.name for family in FAMILIES}
 
 

@@ -14,9 +14,9 @@ from streamgauge.sketches.core.jit import kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(
-    f"streamgauge.{folder}.{path.stem}"
-    for folder in ("sketches", "sampling", "operators")
-    for path in (ROOT / folder).glob("*.py")
+    ".".join(["streamgauge", *path.relative_to(ROOT).with_suffix("").parts])
+    for floor in ("sketches", "sampling", "operators")
+    for path in (ROOT / floor).rglob("*.py")
     if path.stem != "__init__"
 )
 
