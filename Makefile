@@ -40,7 +40,7 @@ demo: $(STAMP)
 	@$(BIN)/streamgauge demo trending $(ARGS)
 
 test: style types
-	@$(BIN)/python -m pytest -m "not soak" $(ARGS)
+	@$(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
 
 quick: style types
 	@$(BIN)/python -m pytest -q -x -m "not soak and not kafka and not spark" $(ARGS)

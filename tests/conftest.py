@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """In parallel, one worker has all files that need the broker or Spark; the others go file by file."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneBroker(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _room(config.rootpath / nodeid.split("::")[0])
+
+    return OneBroker(config, log)
+
+
+@cache
+def _room(path: Path) -> str:
+    text = path.read_text()
+    return "broker" if "mark.kafka" in text or "mark.spark" in text else str(path)
 
 
 @pytest.fixture(scope="session")
