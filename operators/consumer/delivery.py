@@ -111,6 +111,7 @@ class AtLeastOnce:
         """Let go of the connection."""
         self._producer.purge()
         self._producer.flush(1.0)
+        self._producer.close()
 
     def _noting(
         self, missing: dict[int, Outgoing], at: int, faults: Faults

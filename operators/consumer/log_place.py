@@ -111,6 +111,7 @@ class LogPlace:
         if self._producer is not None:
             self._producer.purge()
             self._producer.flush(1.0)
+            self._producer = None
 
     def gone(self, partition: int, begin: int | None, needed: str) -> DeltaError:
         """What to tell when deltas that are needed were deleted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import logging
 import os
 import signal
@@ -223,6 +224,27 @@ def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) ->
         summary = run(topic.stream, until="latest", **options)
         assert summary.account == topic.one_pass()[1]
         same(windows.table(), topic.one_pass()[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads of C code are looked up in /proc")
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_a_run_leaves_no_connection_behind(posts, delivery: str) -> None:
+    def connections() -> int:
+        tasks = Path("/proc/self/task").glob("*/comm")
+        return sum(task.read_text().startswith("rdk:") for task in tasks)
+
+    topic = posts(2)
+    topic.send(100)
+    options = {"group_id": topic.topic, "until": "latest", "delivery": delivery}
+    run(topic.stream, **options)
+    gc.collect()
+    gc.disable()  # nor must it wait for a collection
+    try:
+        before = connections()
+        run(topic.stream, **options)
+        until(lambda: connections() <= before, 20)
+    finally:
+        gc.enable()
 
 
 def test_ends_behind_markers_of_transactions_are_reached(posts, same) -> None:
