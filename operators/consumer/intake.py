@@ -10,6 +10,7 @@ import numpy as np
 
 from ..formats.decode import Decoded
 from ..formats.messages import Messages
+from ..kafka.source import ReadError
 from .dead_letters import DeadLetter
 from .delta import Delta
 from .plan import Plan
@@ -66,6 +67,7 @@ class Intake:
             for low, high in _runs(part.partition):
                 partition = int(part.partition[low])
                 if partition in self.progress:
+                    self._check_order(partition, part.offset[low:high])
                     self._take_run(partition, part, decoded, low, high)
         self.remarks.look()
 
@@ -115,6 +117,15 @@ class Intake:
             frame, offsets = decoded.frame[int(low) : int(high)], messages.offset[numbers]
             progress.add(frame, stamps, offsets, following, refuse)
         progress.skip(following, int(last - first))
+
+    def _check_order(self, partition: int, offsets: np.ndarray) -> None:
+        """Event time is judged by the order of offsets: out of it, on-time rows would be told late."""
+        if (np.diff(offsets) <= 0).any():
+            at = int(np.argmax(np.diff(offsets) <= 0))
+            raise ReadError(
+                f"{self._topic}[{partition}] was read out of order: offset {offsets[at + 1]} came after "
+                f"{offsets[at]}; nothing of it was counted, start the run again"
+            )
 
     def _refuse(self, messages: Messages, row: int, reason: str) -> None:
         if self._alive is not None:
