@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +37,7 @@ def session(
     Raises `RuntimeError` where Spark would have to start here and finds no Java, or one that is too old.
     """
     from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote
 
     if master is not None and master.startswith("sc://"):
         builder = SparkSession.builder.appName(name).remote(master)  # type: ignore[attr-defined]
@@ -61,7 +62,23 @@ def session(
         settings = dict(config or {})
     for key, value in settings.items():
         builder = builder.config(key, str(value))
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    if not is_remote():
+        _end_quietly(getattr(spark.sparkContext, "_accumulatorServer", None))
+    return spark
+
+
+def _end_quietly(server: Any) -> None:
+    """Where a closed terminal ends the JVM first, PySpark's own server would print a traceback of the cut."""
+    if server is None:
+        return
+    print_error = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
+            print_error(request, address)
+
+    server.handle_error = handle_error
 
 
 def _settings(master: str | None) -> dict[str, str]:

@@ -211,7 +211,8 @@ class Reader:
             for fault in faults:
                 self._consider(fault)
             self._heard.update(ends, () if messages is None else _partitions(messages))
-            if (messages is not None or ends) and self.waiting is not None:
+            # An end that was noted before the brokers went is no sign that they are back.
+            if (messages is not None or (ends and not faults)) and self.waiting is not None:
                 log.warning("Kafka at %s is back", self._address)
                 self.waiting = None
             if messages is not None or ends or time.monotonic() >= deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from streamgauge.spark_udafs.session import _end_quietly
 
 START = "from streamgauge.spark_udafs.session import session; session('x', 'local[1]')"
 
@@ -106,3 +109,14 @@ def _with_children(process: int) -> Iterator[int]:
         with suppress(OSError):
             for child in found.read_text().split():
                 yield from _with_children(int(child))
+
+
+def test_a_connection_that_the_jvm_cuts_at_its_end_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    server = socketserver.BaseServer(("nowhere", 1), socketserver.BaseRequestHandler)
+    _end_quietly(server)
+    for error, printed in ((EOFError(), False), (ConnectionResetError(), False), (ValueError("odd"), True)):
+        try:
+            raise error
+        except type(error):
+            server.handle_error(None, "somebody")  # type: ignore[arg-type]
+        assert ("Traceback" in capsys.readouterr().err) is printed
