@@ -145,6 +145,8 @@ def status() -> None:
 def _show(running: Running, named: bool) -> bool:
     """One broker on the screen; whether it answers."""
     about = Table.grid(padding=(0, 2))
+    about.add_column()
+    about.add_column(overflow="fold")  # a path is shown whole
     if named or running.name != DEFAULT:
         about.add_row("name", f"[bold]{running.name}[/]")
     about.add_row("address", f"[bold]{running.address}[/]")
