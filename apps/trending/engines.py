@@ -33,6 +33,8 @@ from ..replay.sender import send
 log = logging.getLogger("streamgauge.demo")
 
 _STOP_SECONDS = 10.0
+_DELIVERY_SECONDS = 60.0
+"""A transaction that a killed broker left open may take its own time-out before the last one is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Local:
         """End it now."""
         if self._run is not None:
             self._run.stop()
-            self._run.wait(_STOP_SECONDS)
+            self._run.wait(_DELIVERY_SECONDS)
             self._run = None
 
 
