@@ -26,14 +26,14 @@ _SEED = np.uint64(0x51EE7)
 
 
 @inlined
-def _draw_jump(heap, mean):  # type: ignore[no-untyped-def]
+def _draw_jump(heap, mean):
     if heap.left < 0.0:
         heap.left = exponential(heap.state) * mean
         heap.state = step(heap.state)
 
 
 @inlined
-def _land(heap):  # type: ignore[no-untyped-def]
+def _land(heap):
     """The random state of the row a jump ended at."""
     state = heap.state
     heap.state = step(state)
@@ -42,7 +42,7 @@ def _land(heap):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pick_one(heaps, rows, mean, taken, states):  # type: ignore[no-untyped-def]
+def _pick_one(heaps, rows, mean, taken, states):
     """Jump over rows of group 0, `mean` of them on average between two taken; how many are."""
     heap = heaps[0]
     count = np.int64(0)
@@ -61,7 +61,7 @@ def _pick_one(heaps, rows, mean, taken, states):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pick_many(heaps, groups, mean, taken, states):  # type: ignore[no-untyped-def]
+def _pick_many(heaps, groups, mean, taken, states):
     """Jump over the rows of each group."""
     count = np.int64(0)
     for row in range(len(groups)):
@@ -77,7 +77,7 @@ def _pick_many(heaps, groups, mean, taken, states):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _states(heaps, groups, states):  # type: ignore[no-untyped-def]
+def _states(heaps, groups, states):
     """A random state for each row of its group."""
     for row in range(len(groups)):
         heap = heaps[groups[row]]
@@ -86,7 +86,7 @@ def _states(heaps, groups, states):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _priorities(states, most, numbers, offsets, data, out):  # type: ignore[no-untyped-def]
+def _priorities(states, most, numbers, offsets, data, out):
     for row in range(len(states)):
         bits = item_bits(numbers, offsets, data, row)
         out[row] = -exponential_below(most, absorb(states[row], bits))

@@ -40,7 +40,7 @@ def session(
     from pyspark.sql.utils import is_remote
 
     if master is not None and master.startswith("sc://"):
-        builder = SparkSession.builder.appName(name).remote(master)  # type: ignore[attr-defined]
+        builder = SparkSession.builder.appName(name).remote(master)
         for key, value in (config or {}).items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
@@ -49,7 +49,7 @@ def session(
     if running is None:
         _check_java()
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.appName(name)  # type: ignore[attr-defined]
+    builder = SparkSession.builder.appName(name)
     if master is None and "MASTER" not in os.environ and "PYSPARK_SUBMIT_ARGS" not in os.environ:
         master = "local[*]"
     if master is not None and running is None:

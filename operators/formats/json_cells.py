@@ -58,19 +58,19 @@ STATE_WORDS = 6
 
 
 @kernel
-def place(table, node, word):  # type: ignore[no-untyped-def]
+def place(table, node, word):
     """The address of a node's word."""
     return table + 8 * (node * WORDS + word)
 
 
 @kernel
-def get(table, node, word):  # type: ignore[no-untyped-def]
+def get(table, node, word):
     """A node's word."""
     return load64(table + 8 * (node * WORDS + word))
 
 
 @kernel
-def clear(table, first, last, row):  # type: ignore[no-untyped-def]
+def clear(table, first, last, row):
     """Make some nodes' cells of a row null again."""
     for node in range(first, last + 1):
         present = get(table, node, PRESENT) + row
@@ -85,7 +85,7 @@ def clear(table, first, last, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def refuse(why, at, end, state):  # type: ignore[no-untyped-def]
+def refuse(why, at, end, state):
     """A value of the wrong sort, unless it is no JSON in the first place."""
     after, holds = skip_value(at, end, load64(state + 8 * LIMIT), load64(state + 8 * STACK))
     if after < 0:
@@ -94,7 +94,7 @@ def refuse(why, at, end, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def put_list(at, end, row, node, table, state):  # type: ignore[no-untyped-def]
+def put_list(at, end, row, node, table, state):
     """A list's elements onto the pool of its column."""
     if load8(at) != 91:
         return refuse(OTHER_TYPE, at, end, state)
@@ -143,7 +143,7 @@ def put_list(at, end, row, node, table, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def put_text(at, end, kind, view, state):  # type: ignore[no-untyped-def]
+def put_text(at, end, kind, view, state):
     """A string, or any value's JSON text, as a view at the address `view`."""
     base = load64(state + 8 * BASE)
     limit = load64(state + 8 * LIMIT)
@@ -170,7 +170,7 @@ def put_text(at, end, kind, view, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _point(view, base, at, end, buffer, limit):  # type: ignore[no-untyped-def]
+def _point(view, base, at, end, buffer, limit):
     """Arrow's view of the bytes from `at` to `end` of the buffer that begins at `base`.
 
     Below `limit` bytes can be read.
@@ -201,7 +201,7 @@ def _point(view, base, at, end, buffer, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def put_number(at, kind, node, table, state):  # type: ignore[no-untyped-def]
+def put_number(at, kind, node, table, state):
     """A number or Boolean: (GOOD or why not, the address after it, the cell's state, its 64 bits)."""
     c = load8(at)
     if kind == BOOL:

@@ -67,7 +67,7 @@ from .memory import load8, load64, load_word, store8, store64
 
 
 @kernel
-def parse(starts, ends, is_null, nodes, listed, table, state, row, refused):  # type: ignore[no-untyped-def]
+def parse(starts, ends, is_null, nodes, listed, table, state, row, refused):
     """Parse a batch of messages; returns (good rows, refused messages).
 
     `table` and `state` are addresses of `nodes` × `WORDS` and of `STATE_WORDS` words; `listed` is `nodes`
@@ -105,7 +105,7 @@ def parse(starts, ends, is_null, nodes, listed, table, state, row, refused):  # 
 
 
 @kernel
-def _row(at, end, row, table, state):  # type: ignore[no-untyped-def]
+def _row(at, end, row, table, state):
     """One message: (why it is refused or GOOD, the address of the fault, the node it concerns)."""
     start = at
     limit = load64(state + 8 * LIMIT)
@@ -189,7 +189,7 @@ def _row(at, end, row, table, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _expected(at, table, parent, guess, limit):  # type: ignore[no-untyped-def]
+def _expected(at, table, parent, guess, limit):
     """The field that is probably next, if its name and colon stand here to the byte, and the address after
     them; or −1. Where it begins doesn't depend on what was read, so that the processor runs ahead.
     """
@@ -203,7 +203,7 @@ def _expected(at, table, parent, guess, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _child(table, state, parent, guess, name, name_end, holds):  # type: ignore[no-untyped-def]
+def _child(table, state, parent, guess, name, name_end, holds):
     """The field of an object by its name, or −1; and a guess at the next one's place: fields keep order."""
     count = get(table, parent, COUNT)
     children = get(table, parent, CHILDREN)
@@ -242,7 +242,7 @@ def _child(table, state, parent, guess, name, name_end, holds):  # type: ignore[
 
 
 @kernel
-def _field(at, end, row, node, table, state):  # type: ignore[no-untyped-def]
+def _field(at, end, row, node, table, state):
     """A scalar or list into its column: (GOOD or why not, the address after it, what its strings hold)."""
     present = get(table, node, PRESENT) + row
     if load8(present) != ABSENT:

@@ -37,7 +37,7 @@ _EXACT = np.array([10.0**i for i in range(23)])
 
 
 @kernel
-def skip_space(at, end):  # type: ignore[no-untyped-def]
+def skip_space(at, end):
     """The address of the first byte that is no white space."""
     while at < end:
         c = load8(at)
@@ -48,7 +48,7 @@ def skip_space(at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def string_end(at, limit):  # type: ignore[no-untyped-def]
+def string_end(at, limit):
     """From the byte after a quote: (the address of the closing quote, what the string holds)."""
     holds = 0
     while True:
@@ -90,7 +90,7 @@ def string_end(at, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hex4(at):  # type: ignore[no-untyped-def]
+def hex4(at):
     """The number of four hexadecimal digits, or −1."""
     number = np.int64(0)
     for i in range(4):
@@ -108,7 +108,7 @@ def hex4(at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def escape_length(at):  # type: ignore[no-untyped-def]
+def escape_length(at):
     """The bytes of the escape at a backslash, a surrogate pair as one, or −1."""
     c = load8(at + 1)
     if c == 117:
@@ -123,7 +123,7 @@ def escape_length(at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unescape(at, end, to):  # type: ignore[no-untyped-def]
+def unescape(at, end, to):
     """Write a string that is valid to the address `to`, without its escapes; returns the address after it."""
     while at < end:
         c = np.int64(load8(at))
@@ -146,7 +146,7 @@ def unescape(at, end, to):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _plain(escape):  # type: ignore[no-untyped-def]
+def _plain(escape):
     """The character that a letter after a backslash means."""
     if escape == 98:
         return 8
@@ -160,7 +160,7 @@ def _plain(escape):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _encode(point, to):  # type: ignore[no-untyped-def]
+def _encode(point, to):
     """A code point as UTF-8."""
     if point < 0x80:
         store8(to, point)
@@ -182,7 +182,7 @@ def _encode(point, to):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def not_utf8(at, end):  # type: ignore[no-untyped-def]
+def not_utf8(at, end):
     """The address of the first byte that is not UTF-8 (RFC 3629), or 0."""
     while at < end:
         c = load8(at)
@@ -212,7 +212,7 @@ def not_utf8(at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _digits_of(word):  # type: ignore[no-untyped-def]
+def _digits_of(word):
     """How many of eight bytes, from the first one on, are digits, and the number that these are."""
     values = word ^ _ZEROS
     # The lowest byte that is no digit; others above it may be marked wrongly by the carry.
@@ -228,7 +228,7 @@ def _digits_of(word):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def number(at, limit):  # type: ignore[no-untyped-def]
+def number(at, limit):
     """A number: (the address after it, WHOLE or BROKEN, whether negative, digits, power, whether exact).
 
     Its absolute value is digits (uint64) × 10^power; not exact if 64 bits don't hold the digits.
@@ -293,7 +293,7 @@ def number(at, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def as_double(negative, digits, power):  # type: ignore[no-untyped-def]
+def as_double(negative, digits, power):
     """(a number's double, whether it is surely the nearest): exact operands make one rounding (Clinger)."""
     value = np.float64(digits)
     sure = digits <= np.uint64(1 << 53) and -22 <= power <= 22
@@ -305,7 +305,7 @@ def as_double(negative, digits, power):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def word_end(at):  # type: ignore[no-untyped-def]
+def word_end(at):
     """``true``, ``false`` or ``null``: the address after it."""
     c = load8(at)
     if c == 116 and load8(at + 1) == 114 and load8(at + 2) == 117 and load8(at + 3) == 101:
@@ -317,7 +317,7 @@ def word_end(at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def member(at, end, limit):  # type: ignore[no-untyped-def]
+def member(at, end, limit):
     """A member's name and colon: (the address of the value, the name's start and end, what it holds)."""
     at = skip_space(at, end)
     if at >= end or load8(at) != 34:
@@ -332,7 +332,7 @@ def member(at, end, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def skip_value(at, end, limit, stack):  # type: ignore[no-untyped-def]
+def skip_value(at, end, limit, stack):
     """A value of any kind: (the address after it, what its strings hold).
 
     At `stack`, `DEEPEST` bytes are scratch: the brackets that opened the containers.

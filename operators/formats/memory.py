@@ -14,10 +14,10 @@ from numba.core import cgutils, types
 intrinsic: Any = numba.extending.intrinsic  # its own types are those of the body, not of the call
 
 
-def _load(bits, result):  # type: ignore[no-untyped-def]
+def _load(bits, result):
     """An intrinsic body: the integer of so many bits at an address, which need not be aligned."""
 
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):
         at = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
         return builder.load(at, align=1)
 
@@ -25,34 +25,34 @@ def _load(bits, result):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def load8(typingctx, address):  # type: ignore[no-untyped-def]
+def load8(typingctx, address):
     """The byte at an address."""
     return _load(8, types.uint8)
 
 
 @intrinsic
-def load32(typingctx, address):  # type: ignore[no-untyped-def]
+def load32(typingctx, address):
     """The int32 at an address."""
     return _load(32, types.int32)
 
 
 @intrinsic
-def load64(typingctx, address):  # type: ignore[no-untyped-def]
+def load64(typingctx, address):
     """The int64, or address, at an address."""
     return _load(64, types.int64)
 
 
 @intrinsic
-def load_word(typingctx, address):  # type: ignore[no-untyped-def]
+def load_word(typingctx, address):
     """Eight bytes at an address, the first one lowest, as uint64."""
     return _load(64, types.uint64)
 
 
 @intrinsic
-def copy(typingctx, to, origin, count):  # type: ignore[no-untyped-def]
+def copy(typingctx, to, origin, count):
     """Copy `count` bytes between addresses; they must not overlap."""
 
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):
         byte = ir.IntType(8).as_pointer()
         to, origin = (builder.inttoptr(a, byte) for a in arguments[:2])
         cgutils.raw_memcpy(builder, to, origin, arguments[2], 1)
@@ -62,30 +62,30 @@ def copy(typingctx, to, origin, count):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def trailing_zeros(typingctx, word):  # type: ignore[no-untyped-def]
+def trailing_zeros(typingctx, word):
     """How many of a uint64's lowest bits are 0; 64 for 0."""
 
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), code
 
 
 @intrinsic
-def bits_of(typingctx, number):  # type: ignore[no-untyped-def]
+def bits_of(typingctx, number):
     """A double's 64 bits."""
 
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], ir.IntType(64))
 
     return types.int64(types.float64), code
 
 
 @intrinsic
-def store8(typingctx, address, value):  # type: ignore[no-untyped-def]
+def store8(typingctx, address, value):
     """Write the lowest byte of an int64."""
 
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):
         byte = ir.IntType(8)
         to = builder.inttoptr(arguments[0], byte.as_pointer())
         builder.store(builder.trunc(arguments[1], byte), to)
@@ -95,10 +95,10 @@ def store8(typingctx, address, value):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def store64(typingctx, address, value):  # type: ignore[no-untyped-def]
+def store64(typingctx, address, value):
     """Write an int64."""
 
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):
         to = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
         builder.store(arguments[1], to, align=1)
         return context.get_dummy_value()

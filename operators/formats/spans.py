@@ -7,7 +7,7 @@ from .memory import copy
 
 
 @kernel
-def copy_spans(data, starts, ends, into, to):  # type: ignore[no-untyped-def]
+def copy_spans(data, starts, ends, into, to):
     """Copy ``data[starts[i] : ends[i]]`` to where it shall begin, ``into[to[i]]``, for each i."""
     base = into.ctypes.data
     origin = data.ctypes.data

@@ -180,7 +180,7 @@ def columns(found: list[RecordBatch]) -> tuple[np.ndarray, Columns]:
 
 
 @kernel
-def _long_varint(data, at, end):  # type: ignore[no-untyped-def]
+def _long_varint(data, at, end):
     """(value, place after it) of a zigzag varint; a place beyond `end` says that it doesn't stop there."""
     value = np.uint64(0)
     shift = np.uint64(0)
@@ -195,7 +195,7 @@ def _long_varint(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _varint(data, at, end):  # type: ignore[no-untyped-def]
+def _varint(data, at, end):
     """As `_long_varint`; nearly all have one byte."""
     value = np.int64(data[at]) if at < end else np.int64(128)
     if value < 128:
@@ -206,9 +206,7 @@ def _varint(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def split(  # type: ignore[no-untyped-def]
-    data, shape, offset, timestamp, key, key_length, value, value_length, headers, header_count
-):
+def split(data, shape, offset, timestamp, key, key_length, value, value_length, headers, header_count):
     """Find all records of some batches; returns −1, or the number of the first batch that is broken.
 
     `shape` holds a batch's records, its bytes, base offset, base timestamp, and the broker's timestamp if
@@ -250,9 +248,7 @@ def split(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def split_headers(  # type: ignore[no-untyped-def]
-    data, headers, header_count, name, name_length, value, value_length
-):
+def split_headers(data, headers, header_count, name, name_length, value, value_length):
     """Find the headers of some records; returns −1, or the number of the first record whose are broken."""
     to = 0
     for row in range(len(headers)):

@@ -21,7 +21,7 @@ _SEED = np.uint64(9001)
 
 
 @kernel
-def _combine(h1, h2, more1, more2):  # type: ignore[no-untyped-def]
+def _combine(h1, h2, more1, more2):
     """Fold one more column's hashes in; the order of columns matters."""
     for i in range(len(h1)):
         h1[i] = fmix(h1[i] * np.uint64(31) + more1[i])
@@ -29,7 +29,7 @@ def _combine(h1, h2, more1, more2):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _look_up(h1, h2, start, slots, known1, known2, n, numbers, firsts):  # type: ignore[no-untyped-def]
+def _look_up(h1, h2, start, slots, known1, known2, n, numbers, firsts):
     """Number the rows from `start` on; stops early when the table is half full. Returns (row, groups)."""
     mask = np.uint64(len(slots) - 1)
     limit = len(slots) // 2
@@ -55,7 +55,7 @@ def _look_up(h1, h2, start, slots, known1, known2, n, numbers, firsts):  # type:
 
 
 @kernel
-def _refill(slots, known1, n):  # type: ignore[no-untyped-def]
+def _refill(slots, known1, n):
     mask = np.uint64(len(slots) - 1)
     for group in range(n):
         at = known1[group] & mask

@@ -187,7 +187,7 @@ class BottomK(Sketch):
         return found if error is None else {**found, "error": error}
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == other.to_bytes()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.to_bytes() == other.to_bytes()
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -31,13 +31,13 @@ UNDRAWN = -1.0
 
 
 @inlined
-def is_full(heap):  # type: ignore[no-untyped-def]
+def is_full(heap):
     """Whether the group holds k items, so that only priorities above the least kept enter."""
     return heap.size >= heap.k
 
 
 @kernel
-def push(heap, priorities, items, priority, item):  # type: ignore[no-untyped-def]
+def push(heap, priorities, items, priority, item):
     """Add to a group that isn't full and has room."""
     start = heap.start
     at = heap.size
@@ -54,7 +54,7 @@ def push(heap, priorities, items, priority, item):  # type: ignore[no-untyped-de
 
 
 @kernel
-def replace(heap, priorities, items, priority, item):  # type: ignore[no-untyped-def]
+def replace(heap, priorities, items, priority, item):
     """Put in the place of the least."""
     first = heap.start
     end = first + heap.size
@@ -78,7 +78,7 @@ def replace(heap, priorities, items, priority, item):  # type: ignore[no-untyped
 
 
 @kernel
-def drop_least(heap, priorities, items):  # type: ignore[no-untyped-def]
+def drop_least(heap, priorities, items):
     """Remove the least."""
     heap.size -= 1
     last = heap.start + heap.size
@@ -87,7 +87,7 @@ def drop_least(heap, priorities, items):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def offer(heap, priorities, items, priority, item):  # type: ignore[no-untyped-def]
+def offer(heap, priorities, items, priority, item):
     """An item with a priority of its own: it enters while there is room or if it is above the least."""
     if not is_full(heap):
         push(heap, priorities, items, priority, item)
@@ -96,7 +96,7 @@ def offer(heap, priorities, items, priority, item):  # type: ignore[no-untyped-d
 
 
 @kernel
-def offer_all(heaps, priorities, items, groups, coming, first_item, taken):  # type: ignore[no-untyped-def]
+def offer_all(heaps, priorities, items, groups, coming, first_item, taken):
     """Rows with priorities of their own into their groups; fills `taken` with those that enter; how many."""
     count = np.int64(0)
     for row in range(len(groups)):
@@ -110,7 +110,7 @@ def offer_all(heaps, priorities, items, groups, coming, first_item, taken):  # t
 
 
 @kernel
-def shrink(heaps, priorities, items, most):  # type: ignore[no-untyped-def]
+def shrink(heaps, priorities, items, most):
     """Lower each group's k to what `most` has for it."""
     for g in range(len(heaps)):
         heap = heaps[g]
@@ -122,7 +122,7 @@ def shrink(heaps, priorities, items, most):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def merge(heaps, priorities, items, groups, samples, coming, first_item):  # type: ignore[no-untyped-def]
+def merge(heaps, priorities, items, groups, samples, coming, first_item):
     """Whole samples into groups: `samples` as in `images.Parts`, `coming` their items' priorities, sample by
     sample, those items numbered from `first_item` on.
 
@@ -155,7 +155,7 @@ def merge(heaps, priorities, items, groups, samples, coming, first_item):  # typ
 
 
 @kernel
-def rooms_wanted(heaps, coming, wanted):  # type: ignore[no-untyped-def]
+def rooms_wanted(heaps, coming, wanted):
     """Set `wanted[g]` to the slots group g needs if so many rows come, 0 where it has them; the new total."""
     total = np.int64(0)
     for g in range(len(coming)):
@@ -170,7 +170,7 @@ def rooms_wanted(heaps, coming, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move(heaps, priorities, items, wanted, end):  # type: ignore[no-untyped-def]
+def move(heaps, priorities, items, wanted, end):
     """Move each group that wants more room to slots of its own from `end` on."""
     for g in range(len(wanted)):
         if wanted[g] > 0:
@@ -185,7 +185,7 @@ def move(heaps, priorities, items, wanted, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pack(heaps, priorities, items, packed_priorities, packed_items):  # type: ignore[no-untyped-def]
+def pack(heaps, priorities, items, packed_priorities, packed_items):
     """Copy the slots in use into fresh arrays, each group's after the other; how many they are."""
     end = np.int64(0)
     for g in range(len(heaps)):
@@ -200,7 +200,7 @@ def pack(heaps, priorities, items, packed_priorities, packed_items):  # type: ig
 
 
 @kernel
-def renumber(heaps, items, numbers):  # type: ignore[no-untyped-def]
+def renumber(heaps, items, numbers):
     """Number the items kept from 0 on; `numbers` gets the old number of each."""
     count = np.int64(0)
     for g in range(len(heaps)):
@@ -211,7 +211,7 @@ def renumber(heaps, items, numbers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sorted_slots(heaps, priorities, groups, out):  # type: ignore[no-untyped-def]
+def sorted_slots(heaps, priorities, groups, out):
     """The slots of these groups one after the other, each group's greatest priority first."""
     end = np.int64(0)
     for i in range(len(groups)):

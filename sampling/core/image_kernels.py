@@ -8,7 +8,7 @@ from ...sketches.core.jit import kernel
 
 
 @kernel
-def gather(data, starts, lengths, out):  # type: ignore[no-untyped-def]
+def gather(data, starts, lengths, out):
     """The slices ``data[starts[i]:starts[i] + lengths[i]]`` one after the other into `out`."""
     at = np.int64(0)
     for i in range(len(starts)):
@@ -18,7 +18,7 @@ def gather(data, starts, lengths, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scatter(data, starts, lengths, out):  # type: ignore[no-untyped-def]
+def scatter(data, starts, lengths, out):
     """`data`, cut into slices of those lengths, to the places ``out[starts[i]:]``."""
     at = np.int64(0)
     for i in range(len(starts)):
@@ -28,7 +28,7 @@ def scatter(data, starts, lengths, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def descending(priority, sizes, bound):  # type: ignore[no-untyped-def]
+def descending(priority, sizes, bound):
     """The first sample whose priorities aren't finite, falling and below `bound`, −1 if all are."""
     at = np.int64(0)
     for i in range(len(sizes)):

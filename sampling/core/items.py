@@ -107,7 +107,7 @@ def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
 
 
 @kernel
-def _fold(rows, hashes, out):  # type: ignore[no-untyped-def]
+def _fold(rows, hashes, out):
     for i in range(len(rows)):
         out[rows[i]] = mix(out[rows[i]] ^ hashes[i]) + np.uint64(1)
 

@@ -17,7 +17,7 @@ from .priority import absorb, exponential, exponential_below, item_bits, step
 
 
 @inlined
-def fill(heap, priorities, items, weight, bits, item):  # type: ignore[no-untyped-def]
+def fill(heap, priorities, items, weight, bits, item):
     """An item into a group that isn't full, its priority drawn freely."""
     state = absorb(heap.state, bits)
     push(heap, priorities, items, -exponential(state) / weight, item)
@@ -26,7 +26,7 @@ def fill(heap, priorities, items, weight, bits, item):  # type: ignore[no-untype
 
 
 @inlined
-def land(heap, priorities, items, weight, item):  # type: ignore[no-untyped-def]
+def land(heap, priorities, items, weight, item):
     """The item a jump ended at into a full group, its priority drawn above the least kept.
 
     Its bits are not absorbed: reading them would make the next jump wait for memory.
@@ -38,7 +38,7 @@ def land(heap, priorities, items, weight, item):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def draw_jump(heap, priorities):  # type: ignore[no-untyped-def]
+def draw_jump(heap, priorities):
     """Draw how far to jump, if that is not yet drawn."""
     if heap.left < 0.0:
         heap.left = exponential(heap.state) / -priorities[heap.start]
@@ -46,9 +46,7 @@ def draw_jump(heap, priorities):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_one(  # type: ignore[no-untyped-def]
-    heaps, priorities, items, numbers, offsets, data, first_item, taken
-):
+def update_one(heaps, priorities, items, numbers, offsets, data, first_item, taken):
     """Rows of weight 1 into group 0. Fills `taken` with those taken, numbered from `first_item` on."""
     heap = heaps[0]
     rows = np.int64(len(taken))
@@ -73,9 +71,7 @@ def update_one(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_many(  # type: ignore[no-untyped-def]
-    heaps, priorities, items, groups, numbers, offsets, data, first_item, taken
-):
+def update_many(heaps, priorities, items, groups, numbers, offsets, data, first_item, taken):
     """Rows of weight 1 into their groups."""
     count = np.int64(0)
     for row in range(len(groups)):

@@ -27,7 +27,7 @@ _ALMOST_ONE = 1.0 - 2.0**-53
 
 
 @inlined
-def mix(z):  # type: ignore[no-untyped-def]
+def mix(z):
     """SplitMix64's finaliser: 64 bits in, 64 well-mixed bits out, one to one."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -35,31 +35,31 @@ def mix(z):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def absorb(state, bits):  # type: ignore[no-untyped-def]
+def absorb(state, bits):
     """The state after an item of those bits."""
     return mix((state ^ bits) + np.uint64(0x9E3779B97F4A7C15))
 
 
 @inlined
-def step(state):  # type: ignore[no-untyped-def]
+def step(state):
     """The state after one number was drawn; the number is `uniform` of it."""
     return state + np.uint64(0x9E3779B97F4A7C15)
 
 
 @inlined
-def uniform(state):  # type: ignore[no-untyped-def]
+def uniform(state):
     """A number in (0, 1) from a state, to 64 bits near 0, where priorities are decided."""
     return min((np.float64(mix(state)) + 0.5) * _UNIT, _ALMOST_ONE)
 
 
 @inlined
-def exponential(state):  # type: ignore[no-untyped-def]
+def exponential(state):
     """An exponential number of mean 1 from a state, exact near 0."""
     return -math.log1p(-uniform(state))
 
 
 @inlined
-def exponential_below(x, state):  # type: ignore[no-untyped-def]
+def exponential_below(x, state):
     """An exponential number from a state, given that it is below `x`: what a jump leaves to draw.
 
     By inverting the distribution cut off there: by the first terms of the series where x is small, which is
@@ -73,7 +73,7 @@ def exponential_below(x, state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def item_bits(numbers, offsets, data, row):  # type: ignore[no-untyped-def]
+def item_bits(numbers, offsets, data, row):
     """64 bits of a row's item to absorb: the number itself, or where there are none FNV-1a of the string."""
     if len(numbers):
         return np.uint64(numbers[row])
@@ -84,7 +84,7 @@ def item_bits(numbers, offsets, data, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def group_states(base, start, out):  # type: ignore[no-untyped-def]
+def group_states(base, start, out):
     """Fill `out` with a state of its own for each group from `start` on, all following from `base`."""
     for i in range(len(out)):
         out[i] = mix(base ^ mix(np.uint64(start + i) + np.uint64(0x9E3779B97F4A7C15)))

@@ -18,9 +18,7 @@ _LEAST = 5e-324
 
 
 @kernel
-def update(  # type: ignore[no-untyped-def]
-    heaps, priorities, items, groups, log_weights, numbers, offsets, data, first_item, taken
-):
+def update(heaps, priorities, items, groups, log_weights, numbers, offsets, data, first_item, taken):
     """Rows into their groups, or all into group 0 where `groups` is empty."""
     count = np.int64(0)
     for row in range(len(log_weights)):

@@ -29,7 +29,7 @@ _NO_TIMES = np.empty(0, np.int64)
 
 
 @kernel
-def draw(heaps, groups, times, out):  # type: ignore[no-untyped-def]
+def draw(heaps, groups, times, out):
     """A priority for each row, from its group's state and its time."""
     for row in range(len(times)):
         heap = heaps[groups[row]]
@@ -39,7 +39,7 @@ def draw(heaps, groups, times, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def skyline(heaps, groups, times, priorities, order, window, kept):  # type: ignore[no-untyped-def]
+def skyline(heaps, groups, times, priorities, order, window, kept):
     """Fill `kept` with the rows that may yet be asked for; `order` has groups together, latest rows first."""
     best = np.zeros(1, HEAP)
     k = np.int64(1)

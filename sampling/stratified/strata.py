@@ -25,7 +25,7 @@ _STRATUM = Format("StratifiedReservoir", 8)
 
 
 @kernel
-def _place(keys, table, start):  # type: ignore[no-untyped-def]
+def _place(keys, table, start):
     """Enter the strata from `start` on into the hash table."""
     mask = len(table) - 1
     for i in range(start, len(keys)):
@@ -36,7 +36,7 @@ def _place(keys, table, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _number(keys, n, table, wanted, numbers, first_rows):  # type: ignore[no-untyped-def]
+def _number(keys, n, table, wanted, numbers, first_rows):
     """The stratum of each row by its key in `wanted`; new keys join `keys` from `n` on; how many then."""
     mask = len(table) - 1
     found = n
@@ -54,14 +54,14 @@ def _number(keys, n, table, wanted, numbers, first_rows):  # type: ignore[no-unt
 
 
 @kernel
-def _ids_of(groups, hashes, ids):  # type: ignore[no-untyped-def]
+def _ids_of(groups, hashes, ids):
     """The id of each row's stratum, from group and key."""
     for row in range(len(groups)):
         ids[row] = mix(hashes[row] + mix(np.uint64(groups[row])))
 
 
 @kernel
-def _draw(heaps, groups, hashes, numbers, offsets, data, priorities):  # type: ignore[no-untyped-def]
+def _draw(heaps, groups, hashes, numbers, offsets, data, priorities):
     """A priority for each row."""
     for row in range(len(groups)):
         heap = heaps[groups[row]]

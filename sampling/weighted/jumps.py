@@ -22,7 +22,7 @@ _MOST_UNITS = 2.0**51
 
 
 @inlined
-def unit_of(least):  # type: ignore[no-untyped-def]
+def unit_of(least):
     """The unit for jumps over a least priority: a power of two, jumps being shorter than 2^51 of it.
 
     An exponential number of 64 bits is below 45, so a jump is below 45 / −least < 2^6 · 2^exponent.
@@ -31,14 +31,14 @@ def unit_of(least):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def rounded(weight, unit):  # type: ignore[no-untyped-def]
+def rounded(weight, unit):
     """A weight as a multiple of the unit, 2^51 at most: to 1.5 · 2^52 units no smaller part can be added."""
     all_bits = 1.5 * 2.0**52 * unit
     return (min(weight, _MOST_UNITS * unit) + all_bits) - all_bits
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})  # type: ignore[untyped-decorator]
-def _total(block):  # type: ignore[no-untyped-def]
+@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
+def _total(block):
     """The sum in whatever order is fastest: of multiples of one unit it is exact."""
     total = 0.0
     for i in range(len(block)):
@@ -47,13 +47,13 @@ def _total(block):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _round_block(block, unit, out):  # type: ignore[no-untyped-def]
+def _round_block(block, unit, out):
     for i in range(len(block)):
         out[i] = rounded(block[i], unit)
 
 
 @kernel
-def pass_by(weights, row, left, unit, scratch):  # type: ignore[no-untyped-def]
+def pass_by(weights, row, left, unit, scratch):
     """The row at which a jump of `left` ends, one past the last if none, and what is left of it then."""
     while row + _TOGETHER <= len(weights):
         _round_block(weights[row : row + _TOGETHER], unit, scratch)
@@ -72,7 +72,7 @@ def pass_by(weights, row, left, unit, scratch):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def draw_rounded_jump(heap, priorities, unit):  # type: ignore[no-untyped-def]
+def draw_rounded_jump(heap, priorities, unit):
     """As `draw_jump`, in whole units."""
     if heap.left < 0.0:
         draw_jump(heap, priorities)
@@ -80,9 +80,7 @@ def draw_rounded_jump(heap, priorities, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_one(  # type: ignore[no-untyped-def]
-    heaps, priorities, items, weights, numbers, offsets, data, first_item, taken
-):
+def update_one(heaps, priorities, items, weights, numbers, offsets, data, first_item, taken):
     """Rows of those weights into group 0; a row of weight 0 is never taken."""
     heap = heaps[0]
     heap.seen += len(weights)
@@ -110,9 +108,7 @@ def update_one(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_many(  # type: ignore[no-untyped-def]
-    heaps, priorities, items, groups, weights, numbers, offsets, data, first_item, taken
-):
+def update_many(heaps, priorities, items, groups, weights, numbers, offsets, data, first_item, taken):
     """Rows of those weights into their groups."""
     count = np.int64(0)
     for row in range(len(groups)):
@@ -137,7 +133,7 @@ def update_many(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def bit_range(weights):  # type: ignore[no-untyped-def]
+def bit_range(weights):
     """Least and greatest of the weights' bits as int64: numbers from 0.0 to infinity are in their order."""
     bits = weights.view(np.int64)
     least = np.int64(2**63 - 1)

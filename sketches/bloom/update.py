@@ -25,20 +25,20 @@ _SALTS = np.array(
 
 
 @inlined
-def _block(key, words):  # type: ignore[no-untyped-def]
+def _block(key, words):
     """First word of the block: the key's upper half scaled to the number of blocks."""
     upper = np.uint64(key) >> np.uint64(32)
     return np.int64((upper * np.uint64(len(words) // WORDS)) >> np.uint64(32)) * WORDS
 
 
 @inlined
-def _mask(key, j):  # type: ignore[no-untyped-def]
+def _mask(key, j):
     low = np.uint32(np.uint64(key) & np.uint64(0xFFFFFFFF))
     return np.uint32(1) << (np.uint32(low * _SALTS[j]) >> np.uint32(27))
 
 
 @inlined
-def _spark_bit(key, i, bits, layout):  # type: ignore[no-untyped-def]
+def _spark_bit(key, i, bits, layout):
     """The `i`-th bit (from 0) of a pair of hashes."""
     h1 = np.int64(key) >> np.int64(32)
     h2 = np.int64(np.int32(np.int64(key) & np.int64(0xFFFFFFFF)))
@@ -52,7 +52,7 @@ def _spark_bit(key, i, bits, layout):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def put(words, key, layout, k):  # type: ignore[no-untyped-def]
+def put(words, key, layout, k):
     """Set a value's bits; True if one was not set before."""
     new = False
     if layout == BLOCKED:
@@ -74,7 +74,7 @@ def put(words, key, layout, k):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def has(words, key, layout, k):  # type: ignore[no-untyped-def]
+def has(words, key, layout, k):
     """Whether all of a value's bits are set."""
     found = True
     if layout == BLOCKED:
@@ -94,35 +94,35 @@ def has(words, key, layout, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add(words, keys, layout, k):  # type: ignore[no-untyped-def]
+def add(words, keys, layout, k):
     """Set the bits of every key."""
     for i in range(len(keys)):
         put(words, keys[i], layout, k)
 
 
 @kernel
-def admit(words, keys, layout, k, new):  # type: ignore[no-untyped-def]
+def admit(words, keys, layout, k, new):
     """Set the bits of every key in turn, and say which found one unset."""
     for i in range(len(keys)):
         new[i] = put(words, keys[i], layout, k)
 
 
 @kernel
-def ask(words, keys, layout, k, found):  # type: ignore[no-untyped-def]
+def ask(words, keys, layout, k, found):
     """Which keys have all their bits set."""
     for i in range(len(keys)):
         found[i] = has(words, keys[i], layout, k)
 
 
 @kernel
-def admit_grouped(tables, slots, groups, keys, layout, k, new):  # type: ignore[no-untyped-def]
+def admit_grouped(tables, slots, groups, keys, layout, k, new):
     """`admit` where every row's group has a filter."""
     for i in range(len(keys)):
         new[i] = put(tables[slots[groups[i]]], keys[i], layout, k)
 
 
 @kernel
-def add_grouped(tables, slots, groups, keys, layout, k, log, lines, logged):  # type: ignore[no-untyped-def]
+def add_grouped(tables, slots, groups, keys, layout, k, log, lines, logged):
     """Set bits where the group has a filter, else add a line (group, key) to the log; returns its length."""
     for i in range(len(keys)):
         g = groups[i]
@@ -137,7 +137,7 @@ def add_grouped(tables, slots, groups, keys, layout, k, log, lines, logged):  # 
 
 
 @kernel
-def replay(tables, slots, log, layout, k):  # type: ignore[no-untyped-def]
+def replay(tables, slots, log, layout, k):
     """Move the log's lines of groups that have a filter into it; returns how many lines are left."""
     left = 0
     for i in range(len(log)):
@@ -151,7 +151,7 @@ def replay(tables, slots, log, layout, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lane_fill(words):  # type: ignore[no-untyped-def]
+def lane_fill(words):
     """Mean over blocks of the product of their words' shares of set bits: what a random value finds."""
     total = 0.0
     for first in range(0, len(words), WORDS):

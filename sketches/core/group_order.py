@@ -12,7 +12,7 @@ from .jit import kernel
 
 
 @kernel
-def _count(groups, ends):  # type: ignore[no-untyped-def]
+def _count(groups, ends):
     """Rows a group into ``ends[1:]``; returns how often the group changes from one row to the next."""
     changes = 0
     last = groups[0]
@@ -25,7 +25,7 @@ def _count(groups, ends):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(groups, ends, order):  # type: ignore[no-untyped-def]
+def _fill(groups, ends, order):
     for g in range(1, len(ends)):
         ends[g] += ends[g - 1]
     for i in range(len(groups)):

@@ -23,13 +23,13 @@ _CANONICAL_NAN = np.int64(0x7FF8000000000000)
 
 
 @inlined
-def rotl(x, r):  # type: ignore[no-untyped-def]
+def rotl(x, r):
     """Rotate 64 bits left."""
     return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
 
 
 @inlined
-def fmix(k):  # type: ignore[no-untyped-def]
+def fmix(k):
     """MurmurHash3's 64-bit finaliser."""
     k ^= k >> np.uint64(33)
     k *= np.uint64(0xFF51AFD7ED558CCD)
@@ -40,7 +40,7 @@ def fmix(k):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def finish_hash(h1, h2, length):  # type: ignore[no-untyped-def]
+def finish_hash(h1, h2, length):
     """The hash's last step, both halves mixed with the length and each other."""
     h1 ^= length
     h2 ^= length
@@ -53,19 +53,19 @@ def finish_hash(h1, h2, length):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def first_word(h1, k1):  # type: ignore[no-untyped-def]
+def first_word(h1, k1):
     """Mix a word into the first half."""
     return h1 ^ (rotl(k1 * _C1, 31) * _C2)
 
 
 @inlined
-def second_word(h2, k2):  # type: ignore[no-untyped-def]
+def second_word(h2, k2):
     """Mix a word into the second half."""
     return h2 ^ (rotl(k2 * _C2, 33) * _C1)
 
 
 @inlined
-def _body(h1, h2, k1, k2):  # type: ignore[no-untyped-def]
+def _body(h1, h2, k1, k2):
     """Mix in 16 whole bytes."""
     h1 = first_word(h1, k1)
     h1 = (rotl(h1, 27) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
@@ -74,14 +74,14 @@ def _body(h1, h2, k1, k2):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hash_int64(block, seed, h1_out, h2_out):  # type: ignore[no-untyped-def]
+def hash_int64(block, seed, h1_out, h2_out):
     """Hash a slice of int64 (pass a slice, not a whole array and an offset: slices vectorise)."""
     for i in range(len(block)):
         h1_out[i], h2_out[i] = finish_hash(first_word(seed, np.uint64(block[i])), seed, np.uint64(8))
 
 
 @kernel
-def canonical_bits(block, out):  # type: ignore[no-untyped-def]
+def canonical_bits(block, out):
     """Doubles as the int64 that is hashed: −0.0 as 0.0, every NaN as one."""
     bits = block.view(np.int64)
     for i in range(len(block)):
@@ -95,7 +95,7 @@ def canonical_bits(block, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tail(data, end, n):  # type: ignore[no-untyped-def]
+def _tail(data, end, n):
     """The last `n` (1 to 8) bytes before `end` as a little-endian word, reading nothing outside `data`."""
     if end >= 8:
         return load64(data, end - 8) >> np.uint64(64 - 8 * n)
@@ -106,7 +106,7 @@ def _tail(data, end, n):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _mix_bodies(data, at, end, h1, h2):  # type: ignore[no-untyped-def]
+def _mix_bodies(data, at, end, h1, h2):
     """Mix in 16 bytes from `at` on, as often as there are before `end`."""
     while end - at >= 16:
         h1, h2 = _body(h1, h2, load64(data, at), load64(data, at + 8))
@@ -115,7 +115,7 @@ def _mix_bodies(data, at, end, h1, h2):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def murmur3(data, start, end, seed):  # type: ignore[no-untyped-def]
+def murmur3(data, start, end, seed):
     """Hash of the bytes ``data[start:end]`` as (h1, h2). For many strings, see `hash_bytes`."""
     h1, h2 = _mix_bodies(data, start, end, seed, seed)
     left = (end - start) & 15
@@ -136,7 +136,7 @@ _SECOND_WORD = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.ui
 
 
 @lean
-def _starts_and_lengths(offsets, starts, lengths):  # type: ignore[no-untyped-def]
+def _starts_and_lengths(offsets, starts, lengths):
     """Both as int64, and the greatest length."""
     longest = np.int64(0)
     for i in range(len(starts)):
@@ -147,7 +147,7 @@ def _starts_and_lengths(offsets, starts, lengths):  # type: ignore[no-untyped-de
 
 
 @lean
-def _load_bodies(starts, lengths, data, body, k1, k2):  # type: ignore[no-untyped-def]
+def _load_bodies(starts, lengths, data, body, k1, k2):
     """The two words of each string's 16 bytes number `body`, where it has them."""
     for i in range(len(k1)):
         if lengths[i] >= 16 * (body + 1):
@@ -157,7 +157,7 @@ def _load_bodies(starts, lengths, data, body, k1, k2):  # type: ignore[no-untype
 
 
 @lean
-def _mix_in_step(lengths, body, k1, k2, h1_out, h2_out):  # type: ignore[no-untyped-def]
+def _mix_in_step(lengths, body, k1, k2, h1_out, h2_out):
     """Mix 16 bytes into each string's hash, where it has them."""
     for i in range(len(k1)):
         h1, h2 = _body(h1_out[i], h2_out[i], k1[i], k2[i])
@@ -167,7 +167,7 @@ def _mix_in_step(lengths, body, k1, k2, h1_out, h2_out):  # type: ignore[no-unty
 
 
 @lean
-def _load_tails(starts, lengths, data, k1, k2):  # type: ignore[no-untyped-def]
+def _load_tails(starts, lengths, data, k1, k2):
     """The 0 to 15 bytes after the last whole 16 of each string, as two words."""
     last = len(data) - 16
     for i in range(len(k1)):
@@ -182,7 +182,7 @@ def _load_tails(starts, lengths, data, k1, k2):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _mix_tails(lengths, k1, k2, h1_out, h2_out):  # type: ignore[no-untyped-def]
+def _mix_tails(lengths, k1, k2, h1_out, h2_out):
     """Mix in the tails and finish."""
     for i in range(len(k1)):
         h1 = first_word(h1_out[i], k1[i])
@@ -191,7 +191,7 @@ def _mix_tails(lengths, k1, k2, h1_out, h2_out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def hash_in_step(offsets, data, seed, starts, lengths, k1, k2, h1, h2):  # type: ignore[no-untyped-def]
+def hash_in_step(offsets, data, seed, starts, lengths, k1, k2, h1, h2):
     """`hash_bytes` of up to `STEP` strings: `starts` and `lengths` (int64), `k1` and `k2` are scratch.
 
     Arrays of that length all stay in the first-level cache.
@@ -213,7 +213,7 @@ def hash_in_step(offsets, data, seed, starts, lengths, k1, k2, h1, h2):  # type:
 
 
 @kernel
-def hash_bytes(offsets, data, seed, h1_out, h2_out):  # type: ignore[no-untyped-def]
+def hash_bytes(offsets, data, seed, h1_out, h2_out):
     """Hash strings from Arrow's buffers: value ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
 
     Many strings in step, 16 bytes of each at a time, so that the mixing vectorises (10-byte strings: 2.4 ns

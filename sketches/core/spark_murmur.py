@@ -16,7 +16,7 @@ from .jit import inlined, kernel
 
 
 @inlined
-def _mix(h, k):  # type: ignore[no-untyped-def]
+def _mix(h, k):
     k = np.uint32(k * np.uint32(0xCC9E2D51))
     k = np.uint32((k << np.uint32(15)) | (k >> np.uint32(17)))
     h ^= np.uint32(k * np.uint32(0x1B873593))
@@ -25,7 +25,7 @@ def _mix(h, k):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _finish(h, length):  # type: ignore[no-untyped-def]
+def _finish(h, length):
     h ^= np.uint32(length)
     h ^= h >> np.uint32(16)
     h = np.uint32(h * np.uint32(0x85EBCA6B))
@@ -36,7 +36,7 @@ def _finish(h, length):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _of_bytes(data, begin, end, seed):  # type: ignore[no-untyped-def]
+def _of_bytes(data, begin, end, seed):
     h = np.uint32(seed)
     at = begin
     while at + 4 <= end:
@@ -49,13 +49,13 @@ def _of_bytes(data, begin, end, seed):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _of_long(x, seed):  # type: ignore[no-untyped-def]
+def _of_long(x, seed):
     low = np.uint32(np.uint64(x) & np.uint64(0xFFFFFFFF))
     return _finish(_mix(_mix(seed, low), np.uint32(np.uint64(x) >> np.uint64(32))), 8)
 
 
 @kernel
-def _hash_strings(offsets, data, seed, out):  # type: ignore[no-untyped-def]
+def _hash_strings(offsets, data, seed, out):
     for i in range(len(offsets) - 1):
         begin, end = np.int64(offsets[i]), np.int64(offsets[i + 1])
         h1 = _of_bytes(data, begin, end, seed)
@@ -64,7 +64,7 @@ def _hash_strings(offsets, data, seed, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hash_longs(numbers, seed, out):  # type: ignore[no-untyped-def]
+def _hash_longs(numbers, seed, out):
     for i in range(len(numbers)):
         h1 = _of_long(numbers[i], seed)
         h2 = _of_long(numbers[i], h1)

@@ -85,7 +85,7 @@ def parse_sparse(data: bytes | memoryview) -> Sparse:
 
 
 @inlined
-def _put(out, at, value):  # type: ignore[no-untyped-def]
+def _put(out, at, value):
     while value >= 128:
         out[at] = np.uint8((value & 127) | 128)
         value >>= np.int64(7)
@@ -95,7 +95,7 @@ def _put(out, at, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_rows(table, room, out):  # type: ignore[no-untyped-def]
+def _write_rows(table, room, out):
     """The rows into `out`; returns where they end, −1 if that is beyond `room`."""
     depth, width = table.shape
     at = np.int64(0)
@@ -119,7 +119,7 @@ def _write_rows(table, room, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _take(data, at):  # type: ignore[no-untyped-def]
+def _take(data, at):
     """A number and where it ends; −1 where it doesn't within the data, or is not an int64."""
     value = np.int64(0)
     shift = np.int64(0)
@@ -136,7 +136,7 @@ def _take(data, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _read_rows(data, depth, width, total, places, counts):  # type: ignore[no-untyped-def]
+def _read_rows(data, depth, width, total, places, counts):
     """The counters' places and counts; returns how many, −1 for rows that no sketch writes."""
     at = np.int64(0)
     found = np.int64(0)

@@ -29,7 +29,7 @@ def inverse(width: int) -> tuple[np.uint64, np.uint64]:
 
 
 @kernel
-def _buckets(block, a, width, factor, shift, out):  # type: ignore[no-untyped-def]
+def _buckets(block, a, width, factor, shift, out):
     for i in range(len(block)):
         h = np.uint64(block[i]) * a
         h = (h + (h >> np.uint64(32))) & _31
@@ -37,7 +37,7 @@ def _buckets(block, a, width, factor, shift, out):  # type: ignore[no-untyped-de
 
 
 @inlined
-def bucket(x, a, width, factor, shift):  # type: ignore[no-untyped-def]
+def bucket(x, a, width, factor, shift):
     """Where a long goes in the row whose factor is `a`."""
     h = np.uint64(x) * a
     h = (h + (h >> np.uint64(32))) & _31
@@ -45,7 +45,7 @@ def bucket(x, a, width, factor, shift):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def pair_bucket(pair, row, width, factor, shift):  # type: ignore[no-untyped-def]
+def pair_bucket(pair, row, width, factor, shift):
     """Where bytes go in a row, by their two hashes in one int64."""
     h1 = np.uint32(np.uint64(pair) >> np.uint64(32))
     h2 = np.uint32(np.uint64(pair) & np.uint64(0xFFFFFFFF))
@@ -55,7 +55,7 @@ def pair_bucket(pair, row, width, factor, shift):  # type: ignore[no-untyped-def
 
 
 @kernel
-def add(table, keys, weights, factors, factor, shift):  # type: ignore[no-untyped-def]
+def add(table, keys, weights, factors, factor, shift):
     """Count longs (`factors` their row's) or pairs of hashes (`factors` empty) in one table of rows."""
     depth, width = table.shape
     wide = np.uint64(width)
@@ -78,7 +78,7 @@ def add(table, keys, weights, factors, factor, shift):  # type: ignore[no-untype
 
 
 @kernel
-def add_conservatively(table, keys, weights, factors, factor, shift):  # type: ignore[no-untyped-def]
+def add_conservatively(table, keys, weights, factors, factor, shift):
     """Count one by one, raising only counters below the new estimate (Estan and Varghese 2002)."""
     depth, width = table.shape
     wide = np.uint64(width)
@@ -97,7 +97,7 @@ def add_conservatively(table, keys, weights, factors, factor, shift):  # type: i
 
 
 @kernel
-def estimate(table, keys, factors, factor, shift, out):  # type: ignore[no-untyped-def]
+def estimate(table, keys, factors, factor, shift, out):
     """The least of each key's counters."""
     depth, width = table.shape
     wide = np.uint64(width)
@@ -113,7 +113,7 @@ def estimate(table, keys, factors, factor, shift, out):  # type: ignore[no-untyp
 
 
 @kernel
-def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, log, used, logged):  # type: ignore[no-untyped-def]
+def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, log, used, logged):
     """Count rows in their groups' tables, those of a group without one in the log; returns the log's length.
 
     A line of the log is (group, key, weight, what the key is: `LONG`, `PAIR` of hashes, or `PLACE` in the
@@ -144,7 +144,7 @@ def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, lo
 
 
 @kernel
-def replay(tables, slots, log, factors, factor, shift):  # type: ignore[no-untyped-def]
+def replay(tables, slots, log, factors, factor, shift):
     """Move the log's lines of groups that have a table into it; returns how many lines are left."""
     left = 0
     for i in range(len(log)):
@@ -158,14 +158,14 @@ def replay(tables, slots, log, factors, factor, shift):  # type: ignore[no-untyp
 
 
 @kernel
-def replay_one(table, log, lines, factors, factor, shift):  # type: ignore[no-untyped-def]
+def replay_one(table, log, lines, factors, factor, shift):
     """Add these lines of the log, all of one group, to its table."""
     for i in lines:
         _replay_line(table, log, i, factors, factor, shift)
 
 
 @inlined
-def _replay_line(table, log, i, factors, factor, shift):  # type: ignore[no-untyped-def]
+def _replay_line(table, log, i, factors, factor, shift):
     depth, width = table.shape
     wide = np.uint64(width)
     key, each, kind = log[i, 1], log[i, 2], log[i, 3]

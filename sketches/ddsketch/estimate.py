@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 
 @kernel
-def count_all(state, seen):  # type: ignore[no-untyped-def]
+def count_all(state, seen):
     """How many values each sketch has seen."""
     for g in range(len(seen)):
         seen[g] = 0.0
@@ -35,7 +35,7 @@ def count_all(state, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def locate(state, seen, shares, upwards, signs, keys):  # type: ignore[no-untyped-def]
+def locate(state, seen, shares, upwards, signs, keys):
     """Of each sketch that isn't empty the bucket at each share, given ascending: its sign and key.
 
     The value at share q has the rank ⌊q (n − 1)⌋, or ⌈q (n − 1)⌉ with `upwards`.

@@ -22,7 +22,7 @@ _MOST = 2.0**62
 
 
 @kernel
-def _varint_size(x):  # type: ignore[no-untyped-def]
+def _varint_size(x):
     size = 1
     while x >= 128:
         x >>= 7
@@ -31,7 +31,7 @@ def _varint_size(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _put_varint(data, at, x):  # type: ignore[no-untyped-def]
+def _put_varint(data, at, x):
     while x >= 128:
         data[at] = (x & 127) | 128
         x >>= 7
@@ -41,14 +41,14 @@ def _put_varint(data, at, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _put_bits(data, at, bits):  # type: ignore[no-untyped-def]
+def _put_bits(data, at, bits):
     for i in range(8):
         data[at + i] = (bits >> (8 * i)) & 255
     return at + 8
 
 
 @kernel
-def _get_varint(data, at, end):  # type: ignore[no-untyped-def]
+def _get_varint(data, at, end):
     """(where it ends, its value); where is −1 if it doesn't end before `end`, or is no 35 bits."""
     value = np.int64(0)
     for i in range(5):
@@ -62,7 +62,7 @@ def _get_varint(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _get_bits(data, at):  # type: ignore[no-untyped-def]
+def _get_bits(data, at):
     bits = np.int64(0)
     for i in range(8):
         bits |= np.int64(data[at + i]) << np.int64(8 * i)
@@ -70,7 +70,7 @@ def _get_bits(data, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _window_size(count, first):  # type: ignore[no-untyped-def]
+def _window_size(count, first):
     if count == 0:
         return np.int64(0)
     size = 1 + _varint_size(8 * count) + 8 * count
@@ -78,7 +78,7 @@ def _window_size(count, first):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def measure(state, spans, sizes):  # type: ignore[no-untyped-def]
+def measure(state, spans, sizes):
     """Of each sketch and sign where its counts lie in the pool, how many, the first key; and all bytes.
 
     Empty ends of windows are left out.
@@ -105,7 +105,7 @@ def measure(state, spans, sizes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write(state, gamma_bits, spans, offsets, data):  # type: ignore[no-untyped-def]
+def write(state, gamma_bits, spans, offsets, data):
     """Each sketch's protobuf from ``offsets[g]`` on, in the sizes that `measure` gave."""
     bits = state.pool.view(np.int64)
     for g in range(len(offsets) - 1):
@@ -131,7 +131,7 @@ def write(state, gamma_bits, spans, offsets, data):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _window(data, at, end, tag, bits, filled, found):  # type: ignore[no-untyped-def]
+def _window(data, at, end, tag, bits, filled, found):
     """Read one window's counts into `bits` from `filled` on; gives where it ends, −1 if it isn't plain.
 
     `found` gets where its counts lie in `bits`, how many there are, and the first key.
@@ -165,7 +165,7 @@ def _window(data, at, end, tag, bits, filled, found):  # type: ignore[no-untyped
 
 
 @kernel
-def merge(state, gamma, infinite, data, offsets, groups, bits, at):  # type: ignore[no-untyped-def]
+def merge(state, gamma, infinite, data, offsets, groups, bits, at):
     """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``, from number `at` on.
 
     Gives how many are done, and why no more: `NO_ROOM` in the pool, or one that is `NOT_PLAIN` or not valid.

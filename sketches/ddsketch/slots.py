@@ -43,7 +43,7 @@ class Slots(NamedTuple):
 
 
 @kernel
-def keys(block, multiplier, exponents, mantissas, out):  # type: ignore[no-untyped-def]
+def keys(block, multiplier, exponents, mantissas, out):
     """The key ⌈log_γ |x|⌉ of each value, int64; `multiplier` is 1 / log2 γ.
 
     log2 by the exponent and 2 atanh((m − 1) / (m + 1)) of a mantissa in [√½, √2): eight terms, 2e-14.
@@ -68,7 +68,7 @@ def keys(block, multiplier, exponents, mantissas, out):  # type: ignore[no-untyp
 
 
 @lean
-def look_up(bits, shift, ends, bases, out):  # type: ignore[no-untyped-def]
+def look_up(bits, shift, ends, bases, out):
     """The slot of each double, given by its bits (uint64), from the table."""
     for i in range(len(bits)):
         b = bits[i]
@@ -77,7 +77,7 @@ def look_up(bits, shift, ends, bases, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def tally(bits, shift, ends, bases, counts):  # type: ignore[no-untyped-def]
+def tally(bits, shift, ends, bases, counts):
     """Count each double, given by its bits (uint64), in its slot."""
     for i in range(len(bits)):
         b = bits[i]
@@ -86,7 +86,7 @@ def tally(bits, shift, ends, bases, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def work_out(block, slots, found):  # type: ignore[no-untyped-def]
+def work_out(block, slots, found):
     """The slot of each double by its logarithm."""
     n = len(block)
     exponents, mantissas, numbers = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)

@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 
 @kernel
-def widen(state, g, low, high):  # type: ignore[no-untyped-def]
+def widen(state, g, low, high):
     """Make the windows hold the keys ``low[s]`` … ``high[s]``, none where low > high.
 
     False, and nothing has changed, if the pool is too small.
@@ -71,7 +71,7 @@ def widen(state, g, low, high):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _reach(slots, found, low, high):  # type: ignore[no-untyped-def]
+def _reach(slots, found, low, high):
     """The lowest and the highest key of the positive and of the negative values of a block."""
     low[0] = low[1] = _FAR
     high[0] = high[1] = -_FAR
@@ -84,7 +84,7 @@ def _reach(slots, found, low, high):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _place(state, slots, g, found, places):  # type: ignore[no-untyped-def]
+def _place(state, slots, g, found, places):
     """Where in the region of sketch `g` each slot is counted; whether any has no bucket yet, as 0 or 1."""
     spread = np.int32(slots.spread)
     first = np.int32(state.low[g, 0] - slots.first + 1)
@@ -104,7 +104,7 @@ def _place(state, slots, g, found, places):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find(slots, block, found):  # type: ignore[no-untyped-def]
+def _find(slots, block, found):
     if len(slots.ends):
         look_up(block.view(np.uint64), slots.shift, slots.ends, slots.bases, found)
     else:
@@ -112,7 +112,7 @@ def _find(slots, block, found):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _update(state, slots, g, values, at, found, places):  # type: ignore[no-untyped-def]
+def _update(state, slots, g, values, at, found, places):
     for begin in range(at, len(values), BLOCK):
         block = values[begin : begin + BLOCK]
         slot, place = found[: len(block)], places[: len(block)]
@@ -131,14 +131,14 @@ def _update(state, slots, g, values, at, found, places):  # type: ignore[no-unty
 
 
 @kernel
-def update_one(state, slots, g, values, at):  # type: ignore[no-untyped-def]
+def update_one(state, slots, g, values, at):
     """Count ``values[at:]`` in sketch `g`; gives the number of the first value that found no room."""
     found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     return _update(state, slots, g, values, at, found, places)
 
 
 @kernel
-def update_rows(state, slots, groups, values, at):  # type: ignore[no-untyped-def]
+def update_rows(state, slots, groups, values, at):
     """Count ``values[i]`` in sketch ``groups[i]`` from value `at` on; ends as `update_one` does."""
     found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for i in range(at, len(values)):
@@ -148,7 +148,7 @@ def update_rows(state, slots, groups, values, at):  # type: ignore[no-untyped-de
 
 
 @kernel
-def update_sorted(state, slots, ends, values, at):  # type: ignore[no-untyped-def]
+def update_sorted(state, slots, ends, values, at):
     """Count values ordered by group: those of group g end at ``ends[g]``. Ends as `update_one` does."""
     found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     begin = 0
@@ -163,7 +163,7 @@ def update_sorted(state, slots, ends, values, at):  # type: ignore[no-untyped-de
 
 
 @kernel
-def add(state, g, sign, first, counts, zeros, at):  # type: ignore[no-untyped-def]
+def add(state, g, sign, first, counts, zeros, at):
     """Add counts of the keys from `first` on to window `sign`, and zeros; 0 if there was no room, else 1."""
     low, high = np.full(2, _FAR), np.full(2, -_FAR)
     if len(counts):
@@ -178,7 +178,7 @@ def add(state, g, sign, first, counts, zeros, at):  # type: ignore[no-untyped-de
 
 
 @kernel
-def repack(state, pool):  # type: ignore[no-untyped-def]
+def repack(state, pool):
     """Copy every sketch's region to the new pool, closing the gaps that growth left."""
     to = 0
     for g in range(len(state.start)):

@@ -10,21 +10,21 @@ _LOW = np.int64(0xFFFFFFFF)
 
 
 @kernel
-def count(groups, counts):  # type: ignore[no-untyped-def]
+def count(groups, counts):
     """Add one a row."""
     for i in range(len(groups)):
         counts[groups[i]] += 1
 
 
 @kernel
-def add_counts(groups, more, counts):  # type: ignore[no-untyped-def]
+def add_counts(groups, more, counts):
     """Add a number a row."""
     for i in range(len(groups)):
         counts[groups[i]] += more[i]
 
 
 @kernel
-def add_whole(groups, above, below, high, low, seen):  # type: ignore[no-untyped-def]
+def add_whole(groups, above, below, high, low, seen):
     """Sum numbers of 128 bits (above · 2^64 + below, the latter unsigned) as high · 2^32 + low."""
     for i in range(len(groups)):
         g = groups[i]
@@ -36,7 +36,7 @@ def add_whole(groups, above, below, high, low, seen):  # type: ignore[no-untyped
 
 
 @inlined
-def _neumaier(total, lost, x):  # type: ignore[no-untyped-def]
+def _neumaier(total, lost, x):
     """One compensated addition: the new total, and what rounding has lost so far."""
     after = total + x
     if abs(total) >= abs(x):
@@ -47,7 +47,7 @@ def _neumaier(total, lost, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_real(groups, values, total, lost, counts, ones):  # type: ignore[no-untyped-def]
+def add_real(groups, values, total, lost, counts, ones):
     """Sum doubles, compensated (Neumaier 1974); `ones` is empty, or how many values each stands for."""
     each = len(ones) == len(values)
     for i in range(len(groups)):
@@ -57,7 +57,7 @@ def add_real(groups, values, total, lost, counts, ones):  # type: ignore[no-unty
 
 
 @kernel
-def welford(groups, values, n, mean, m2):  # type: ignore[no-untyped-def]
+def welford(groups, values, n, mean, m2):
     """Count, mean and sum of squared deviations, a value at a time (Welford 1962)."""
     for i in range(len(groups)):
         g = groups[i]
@@ -68,7 +68,7 @@ def welford(groups, values, n, mean, m2):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def chan(groups, more_n, more_mean, more_m2, n, mean, m2):  # type: ignore[no-untyped-def]
+def chan(groups, more_n, more_mean, more_m2, n, mean, m2):
     """Fold such triples together (Chan, Golub, LeVeque 1979)."""
     for i in range(len(groups)):
         g = groups[i]
@@ -86,7 +86,7 @@ def chan(groups, more_n, more_mean, more_m2, n, mean, m2):  # type: ignore[no-un
 
 
 @kernel
-def order_doubles(values, keys):  # type: ignore[no-untyped-def]
+def order_doubles(values, keys):
     """Doubles as int64 in the same order: −0.0 before 0.0, every NaN one and last."""
     bits = values.view(np.int64)
     for i in range(len(values)):
@@ -97,7 +97,7 @@ def order_doubles(values, keys):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def least(groups, keys, best, seen):  # type: ignore[no-untyped-def]
+def least(groups, keys, best, seen):
     """Keep each group's smallest key."""
     for i in range(len(groups)):
         g = groups[i]
@@ -107,7 +107,7 @@ def least(groups, keys, best, seen):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _in_time(a, i, b, j):  # type: ignore[no-untyped-def]
+def _in_time(a, i, b, j):
     """The order of line i of `a` and line j of `b`, by their columns in turn: −1, 0 or 1."""
     result = 0
     for c in range(a.shape[1]):
@@ -118,7 +118,7 @@ def _in_time(a, i, b, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def earliest(groups, moments, keys, best_moment, best, seen, prefer):  # type: ignore[no-untyped-def]
+def earliest(groups, moments, keys, best_moment, best, seen, prefer):
     """Keep the key of each group's smallest moment.
 
     Of one moment's keys the smallest (`prefer` 0), the first row's (1) or the last row's (−1).
@@ -134,7 +134,7 @@ def earliest(groups, moments, keys, best_moment, best, seen, prefer):  # type: i
 
 
 @inlined
-def _compare(a, a_start, a_end, b, b_start, b_end):  # type: ignore[no-untyped-def]
+def _compare(a, a_start, a_end, b, b_start, b_end):
     """Bytes in unsigned order, as UTF-8 and Spark order strings: −1, 0 or 1."""
     result = 0
     shared = min(a_end - a_start, b_end - b_start)
@@ -150,7 +150,7 @@ def _compare(a, a_start, a_end, b, b_start, b_end):  # type: ignore[no-untyped-d
 
 
 @kernel
-def choose_rows(groups, moments, offsets, data, sign, in_order, row, touched):  # type: ignore[no-untyped-def]
+def choose_rows(groups, moments, offsets, data, sign, in_order, row, touched):
     """The row of each group that comes first by (moment, sign · bytes) in this batch.
 
     Of one moment's rows that are `in_order` the first counts, or with a negative sign the last. `row` (−1
@@ -183,7 +183,7 @@ def choose_rows(groups, moments, offsets, data, sign, in_order, row, touched):  
 
 
 @kernel
-def drop_losers(touched, moments, offsets, data, sign, row, best_moment, start, length, arena):  # type: ignore[no-untyped-def]
+def drop_losers(touched, moments, offsets, data, sign, row, best_moment, start, length, arena):
     """Clear `row` of the groups whose state comes first already; returns the bytes the others need."""
     needed = np.int64(0)
     for t in range(len(touched)):
@@ -208,7 +208,7 @@ def drop_losers(touched, moments, offsets, data, sign, row, best_moment, start, 
 
 
 @kernel
-def keep_rows(touched, moments, offsets, data, row, best_moment, start, length, arena, used):  # type: ignore[no-untyped-def]
+def keep_rows(touched, moments, offsets, data, row, best_moment, start, length, arena, used):
     """Copy the winners' bytes behind the arena's `used` ones and reset `row`; returns the new `used`."""
     for t in range(len(touched)):
         g = touched[t]
@@ -229,7 +229,7 @@ def keep_rows(touched, moments, offsets, data, row, best_moment, start, length, 
 
 
 @kernel
-def gather(start, length, arena, offsets, out):  # type: ignore[no-untyped-def]
+def gather(start, length, arena, offsets, out):
     """Live strings in group order into `out`, their ends into `offsets` (length −1 is an absent one)."""
     used = np.int64(0)
     offsets[0] = 0

@@ -17,13 +17,13 @@ from .update_strings import same_string
 
 
 @inlined
-def _home(cells, at, lg, width):  # type: ignore[no-untyped-def]
+def _home(cells, at, lg, width):
     key = np.uint64(cells[at])
     return home(mixed(key, cells[at + 2]) if width > LONG else key, lg)
 
 
 @kernel
-def _free(cells, base, lg, width, p):  # type: ignore[no-untyped-def]
+def _free(cells, base, lg, width, p):
     """Empty cell `p`, and close the gap so that every search still ends at a free cell."""
     mask = (np.int64(1) << np.int64(lg)) - 1
     gap = p
@@ -39,7 +39,7 @@ def _free(cells, base, lg, width, p):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def delete(tables, arena, data, groups, keys, mores, begins, weights):  # type: ignore[no-untyped-def]
+def delete(tables, arena, data, groups, keys, mores, begins, weights):
     """Take rows back, one after the other; `mores` and `begins` are empty for longs."""
     cells, base, lgs, active, offset, weight, _ = tables
     width = np.int64(4 if len(mores) > 0 else 2)
@@ -70,7 +70,7 @@ def delete(tables, arena, data, groups, keys, mores, begins, weights):  # type: 
 
 
 @kernel
-def overdrawn(tables, groups, width):  # type: ignore[no-untyped-def]
+def overdrawn(tables, groups, width):
     """The first group whose counters exceed its weight, −1 if none: what was deleted was not all added."""
     cells, base, lgs, _, _, weight, _ = tables
     for g in groups:
@@ -84,7 +84,7 @@ def overdrawn(tables, groups, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cells_of(tables, groups, width):  # type: ignore[no-untyped-def]
+def cells_of(tables, groups, width):
     """A copy of the cells of some groups, one after the other, for `put_back`."""
     cells, base, lgs = tables[CELLS], tables[BASE], tables[LG]
     size = np.int64(0)
@@ -100,7 +100,7 @@ def cells_of(tables, groups, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def put_back(tables, groups, width, saved):  # type: ignore[no-untyped-def]
+def put_back(tables, groups, width, saved):
     """Undo what deleting did to the cells that `cells_of` saved; it moves no table."""
     cells, base, lgs = tables[CELLS], tables[BASE], tables[LG]
     at = np.int64(0)

@@ -81,7 +81,7 @@ def _order(owners: np.ndarray, counts: np.ndarray, items: pa.Array) -> np.ndarra
 
 
 @kernel
-def _count_kept(tables, width, k, kept):  # type: ignore[no-untyped-def]
+def _count_kept(tables, width, k, kept):
     """How many counters of each group are among its `k` largest or equal to the least of those."""
     most = np.int64(0)
     for g in range(len(kept)):
@@ -99,7 +99,7 @@ def _count_kept(tables, width, k, kept):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(tables, first, end, width, kept, keys, counts, mores, places):  # type: ignore[no-untyped-def]
+def _fill(tables, first, end, width, kept, keys, counts, mores, places):
     """The counters kept of the groups from `first` to `end`, group after group."""
     most = np.int64(0)
     for g in range(first, end):

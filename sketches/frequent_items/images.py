@@ -64,7 +64,7 @@ FAULTS = (
 
 
 @kernel
-def dense(tables, g, width, keys, counts, mores, places):  # type: ignore[no-untyped-def]
+def dense(tables, g, width, keys, counts, mores, places):
     """A group's counters in the order they are written: largest count, then smallest key, first."""
     n = tables[ACTIVE][g]
     if n == 0:
@@ -108,7 +108,7 @@ def dense(tables, g, width, keys, counts, mores, places):  # type: ignore[no-unt
 
 
 @kernel
-def image_ends(tables, groups, width, ends):  # type: ignore[no-untyped-def]
+def image_ends(tables, groups, width, ends):
     """Where each group's image ends, in ``ends[1:]``, when they follow each other."""
     used = np.int64(0)
     for g in range(groups):
@@ -125,7 +125,7 @@ def image_ends(tables, groups, width, ends):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_images(tables, arena, groups, width, lg_max, ends, out):  # type: ignore[no-untyped-def]
+def write_images(tables, arena, groups, width, lg_max, ends, out):
     """The images of the first `groups` groups into `out`, ending where `image_ends` says."""
     most = np.int64(0)
     for g in range(groups):
@@ -168,7 +168,7 @@ def write_images(tables, arena, groups, width, lg_max, ends, out):  # type: igno
 
 
 @kernel
-def _is_utf8(data, begin, end):  # type: ignore[no-untyped-def]
+def _is_utf8(data, begin, end):
     """Whether the bytes are well-formed UTF-8 (Unicode 15, table 3-7)."""
     i = begin
     while i < end:
@@ -193,7 +193,7 @@ def _is_utf8(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fault(data, begin, end, width):  # type: ignore[no-untyped-def]
+def _fault(data, begin, end, width):
     """What is wrong with an image, as an index of `FAULTS`; 0 for nothing."""
     if end - begin < EMPTY_BYTES:
         return 1
@@ -243,7 +243,7 @@ def _fault(data, begin, end, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def check_images(data, ends, width):  # type: ignore[no-untyped-def]
+def check_images(data, ends, width):
     """The first image with a fault and its code; (0, 0) where there is none."""
     for row in range(len(ends) - 1):
         code = _fault(data, np.int64(ends[row]), np.int64(ends[row + 1]), width)
@@ -259,7 +259,7 @@ def kind_of(data: bytes) -> Literal["string", "long"] | None:
 
 
 @kernel
-def beyond_int64(tables, groups, data, ends):  # type: ignore[no-untyped-def]
+def beyond_int64(tables, groups, data, ends):
     """Whether upper bounds of any group would leave int64 with these checked images."""
     most = tables[WEIGHT] + tables[OFFSET]
     for row in range(len(ends) - 1):
@@ -273,7 +273,7 @@ def beyond_int64(tables, groups, data, ends):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def merge_images(tables, arena, groups, data, ends, start, width, lg_max):  # type: ignore[no-untyped-def]
+def merge_images(tables, arena, groups, data, ends, start, width, lg_max):
     """Fold checked images into their groups, from row `start` on; `arena` has room for all strings.
 
     All counters are taken in before a group is purged, so that two sketches give the same in either order.

@@ -56,13 +56,13 @@ def new_heap() -> np.ndarray:
 
 
 @inlined
-def mixed(key, more):  # type: ignore[no-untyped-def]
+def mixed(key, more):
     """A string's two words of key as one for `home`."""
     return np.uint64(key) ^ (np.uint64(more) * np.uint64(0xD6E8FEB86659FD93))
 
 
 @inlined
-def home(key, lg):  # type: ignore[no-untyped-def]
+def home(key, lg):
     """The first cell to look at: the top bits of a mixed key."""
     k = np.uint64(key)
     k ^= k >> np.uint64(32)
@@ -73,13 +73,13 @@ def home(key, lg):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def capacity(lg_max):  # type: ignore[no-untyped-def]
+def capacity(lg_max):
     """Counters a group may keep, as in DataSketches: three quarters of its largest map."""
     return np.int64(3) << np.int64(lg_max) >> np.int64(2)
 
 
 @inlined
-def limit(lg, lg_max):  # type: ignore[no-untyped-def]
+def limit(lg, lg_max):
     """Cells in use above which a table doubles, or, once it has twice the largest map's cells, is purged.
 
     Twice, because three quarters full would make for long searches.
@@ -95,7 +95,7 @@ def limit(lg, lg_max):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _allocate(tables, lg, width):  # type: ignore[no-untyped-def]
+def _allocate(tables, lg, width):
     """A cleared place for a table, or −1 with the words wanted noted, the caller then enlarging the arena."""
     heap = tables[HEAP]
     size = np.int64(width) << np.int64(lg)
@@ -113,7 +113,7 @@ def _allocate(tables, lg, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _place(cells, base, lg, width, source, at, less):  # type: ignore[no-untyped-def]
+def _place(cells, base, lg, width, source, at, less):
     """Copy a cell known to be new into a table, its count lowered by `less`."""
     mask = (np.int64(1) << np.int64(lg)) - 1
     p = home(mixed(source[at], source[at + 2]) if width > LONG else np.uint64(source[at]), lg)
@@ -126,7 +126,7 @@ def _place(cells, base, lg, width, source, at, less):  # type: ignore[no-untyped
 
 
 @kernel
-def _double(tables, g, width):  # type: ignore[no-untyped-def]
+def _double(tables, g, width):
     """Move a group to a table of twice the cells. False where the arena is full."""
     old_lg = np.int64(tables[LG][g])
     lg = old_lg + 1 if old_lg else np.int64(_SMALLEST)
@@ -146,7 +146,7 @@ def _double(tables, g, width):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _ones(table, width):  # type: ignore[no-untyped-def]
+def _ones(table, width):
     """How many counts are 1. Strides written out, so that the loops are vectorised."""
     ones = np.int64(0)
     if width == LONG:
@@ -159,7 +159,7 @@ def _ones(table, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _median(cells, base, slots, width, active):  # type: ignore[no-untyped-def]
+def _median(cells, base, slots, width, active):
     """The count at rank ``active // 2`` from below. Most often it is 1, else small and counted by value."""
     if _ones(cells[base : base + width * slots], width) > active // 2:
         return np.int64(1)
@@ -185,7 +185,7 @@ def _median(cells, base, slots, width, active):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _larger(table, width, less, kept):  # type: ignore[no-untyped-def]
+def _larger(table, width, less, kept):
     """Copy the cells that count more than `less`; returns how many. Each is copied, and then kept or
     overwritten: there is no branch to mispredict."""
     n = np.int64(0)
@@ -205,7 +205,7 @@ def _larger(table, width, less, kept):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def purge(tables, g, width):  # type: ignore[no-untyped-def]
+def purge(tables, g, width):
     """Take the median count from every counter and drop those it leaves nothing of.
 
     The median is of all counters, not of a sample as in DataSketches: what is left depends on the counters
@@ -244,14 +244,14 @@ def purge(tables, g, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def settle(tables, g, width, lg_max):  # type: ignore[no-untyped-def]
+def settle(tables, g, width, lg_max):
     """Purge a group that took in more than it may keep."""
     while tables[ACTIVE][g] > capacity(lg_max):
         purge(tables, g, width)
 
 
 @inlined
-def roomy(tables, g, width, lg_max):  # type: ignore[no-untyped-def]
+def roomy(tables, g, width, lg_max):
     """Whether a group can take one more row, after doubling its table if need be."""
     while tables[ACTIVE][g] > limit(np.int64(tables[LG][g]), lg_max):
         if not _double(tables, g, width):
@@ -260,7 +260,7 @@ def roomy(tables, g, width, lg_max):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def open_table(tables, g, more, width):  # type: ignore[no-untyped-def]
+def open_table(tables, g, more, width):
     """Make a group's table large enough for `more` new counters at once. False where the arena is full."""
     while 4 * (tables[ACTIVE][g] + more) > np.int64(3) << np.int64(tables[LG][g]):
         if not _double(tables, g, width):
@@ -269,7 +269,7 @@ def open_table(tables, g, more, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def close_table(tables, g, width, lg_max):  # type: ignore[no-untyped-def]
+def close_table(tables, g, width, lg_max):
     """After a merge: keep no more counters than allowed, in a table of at most the full size."""
     settle(tables, g, width, lg_max)
     lg = np.int64(tables[LG][g])

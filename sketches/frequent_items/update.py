@@ -17,7 +17,7 @@ _SHORT = 24
 
 
 @kernel
-def _homes(block, lg, out):  # type: ignore[no-untyped-def]
+def _homes(block, lg, out):
     shift = np.uint64(64 - lg)
     for i in range(len(block)):
         k = np.uint64(block[i])
@@ -29,7 +29,7 @@ def _homes(block, lg, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def insert_long(cells, base, lg, key, weight):  # type: ignore[no-untyped-def]
+def insert_long(cells, base, lg, key, weight):
     """Count one long in a table with room; 1 if it is new there, else 0."""
     mask = (np.int64(1) << np.int64(lg)) - 1
     at = base + 2 * home(key, lg)
@@ -42,7 +42,7 @@ def insert_long(cells, base, lg, key, weight):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_stretch(cells, lg, keys, weights, homes, missed):  # type: ignore[no-untyped-def]
+def _add_stretch(cells, lg, keys, weights, homes, missed):
     """Count a block in a table that can't overfill by it; `cells` begins with the table. Returns new keys."""
     weighted = len(weights) > 0
     _homes(keys, lg, homes)
@@ -68,7 +68,7 @@ def _add_stretch(cells, lg, keys, weights, homes, missed):  # type: ignore[no-un
 
 
 @kernel
-def add_longs(tables, groups, keys, weights, start, lg_max):  # type: ignore[no-untyped-def]
+def add_longs(tables, groups, keys, weights, start, lg_max):
     """Count rows from `start` on; `groups` empty is all group 0, `weights` empty all 1.
 
     Returns the first row not taken: less than the rows there are where the arena must grow first.
@@ -107,7 +107,7 @@ def add_longs(tables, groups, keys, weights, start, lg_max):  # type: ignore[no-
 
 
 @kernel
-def find_long(tables, g, key):  # type: ignore[no-untyped-def]
+def find_long(tables, g, key):
     """The counter of a long, 0 if it has none."""
     lg = np.int64(tables[LG][g])
     if lg == 0:

@@ -46,7 +46,7 @@ _FIRST, _SECOND = _masks(0), _masks(8)
 
 
 @inlined
-def _bytes(data, begin, size):  # type: ignore[no-untyped-def]
+def _bytes(data, begin, size):
     """Up to 8 bytes as a word, where there may not be 8 to read."""
     word = np.uint64(0)
     for b in range(size):
@@ -55,7 +55,7 @@ def _bytes(data, begin, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def words_of(data, begin, size):  # type: ignore[no-untyped-def]
+def words_of(data, begin, size):
     """The two words that a string is known by."""
     if size <= SHORT:
         if begin + 16 <= len(data):
@@ -77,13 +77,13 @@ def words_of(data, begin, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def size_of(more):  # type: ignore[no-untyped-def]
+def size_of(more):
     """Bytes of a string, by its second word."""
     return np.int64(np.uint64(more) & _SIZE) if more < 0 else np.int64(more >> np.int64(56))
 
 
 @kernel
-def identify(offsets, data, keys, mores, begins):  # type: ignore[no-untyped-def]
+def identify(offsets, data, keys, mores, begins):
     """The words of every string and where it begins; returns what the long ones would take in the arena."""
     needed = np.int64(0)
     for i in range(len(keys)):
@@ -97,7 +97,7 @@ def identify(offsets, data, keys, mores, begins):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _same(arena, place, data, begin, size):  # type: ignore[no-untyped-def]
+def _same(arena, place, data, begin, size):
     """Whether the long string at `place` is ``data[begin : begin + size]``, of the same size."""
     same = True
     at = np.int64(0)
@@ -108,13 +108,13 @@ def _same(arena, place, data, begin, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def same_string(cells, at, arena, more, data, begin):  # type: ignore[no-untyped-def]
+def same_string(cells, at, arena, more, data, begin):
     """Whether the cell, of the same first word, counts the string whose second word is `more`."""
     return cells[at + 2] == more and (more >= 0 or _same(arena, cells[at + 3], data, begin, size_of(more)))
 
 
 @inlined
-def insert_string(cells, base, lg, arena, heap, key, more, data, begin, weight):  # type: ignore[no-untyped-def]
+def insert_string(cells, base, lg, arena, heap, key, more, data, begin, weight):
     """Count one string in a table with room; 1 if it is new there, else 0."""
     end = base + (np.int64(4) << np.int64(lg))
     at = base + 4 * home(mixed(key, more), lg)
@@ -144,14 +144,14 @@ def insert_string(cells, base, lg, arena, heap, key, more, data, begin, weight):
 
 
 @inlined
-def put_number(out, at, value, size):  # type: ignore[no-untyped-def]
+def put_number(out, at, value, size):
     """The lowest `size` bytes of a number, little-endian."""
     for b in range(size):
         out[at + b] = np.uint8((value >> np.int64(8 * b)) & np.int64(255))
 
 
 @inlined
-def put_string(out, at, key, more, place, arena):  # type: ignore[no-untyped-def]
+def put_string(out, at, key, more, place, arena):
     """The bytes of a counted string; returns how many."""
     size = size_of(more)
     if more < 0:
@@ -164,7 +164,7 @@ def put_string(out, at, key, more, place, arena):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _count_hits(cells, lg, keys, mores, weights, missed):  # type: ignore[no-untyped-def]
+def _count_hits(cells, lg, keys, mores, weights, missed):
     """Count the short strings found at their first cell, without a branch; `missed` gets the other rows."""
     weighted = len(weights) > 0
     misses = np.int64(0)
@@ -179,7 +179,7 @@ def _count_hits(cells, lg, keys, mores, weights, missed):  # type: ignore[no-unt
 
 
 @kernel
-def add_strings(tables, arena, data, groups, keys, mores, begins, weights, start, lg_max):  # type: ignore[no-untyped-def]
+def add_strings(tables, arena, data, groups, keys, mores, begins, weights, start, lg_max):
     """`add_longs` for strings; the arena has room for the long ones."""
     cells, base, lgs, active, _, weight, heap = tables
     missed = np.empty(_STRETCH + 1, np.int64)
@@ -216,7 +216,7 @@ def add_strings(tables, arena, data, groups, keys, mores, begins, weights, start
 
 
 @kernel
-def find_string(tables, arena, g, offsets, data):  # type: ignore[no-untyped-def]
+def find_string(tables, arena, g, offsets, data):
     """The counter of the one string given, 0 if it has none."""
     cells, base, lgs, _, _, _, _ = tables
     lg = np.int64(lgs[g])
@@ -238,7 +238,7 @@ def find_string(tables, arena, g, offsets, data):  # type: ignore[no-untyped-def
 
 
 @kernel
-def compact_strings(tables, arena, out):  # type: ignore[no-untyped-def]
+def compact_strings(tables, arena, out):
     """Copy the long strings still counted to `out`, as long as the arena's used part; returns the bytes."""
     used = np.int64(0)
     for g in range(len(tables[BASE])):
@@ -258,7 +258,7 @@ def compact_strings(tables, arena, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def copy_strings(keys, mores, places, arena, offsets, data):  # type: ignore[no-untyped-def]
+def copy_strings(keys, mores, places, arena, offsets, data):
     """Counted strings one after the other into `data`, their ends into ``offsets[1:]``."""
     used = np.int64(0)
     for i in range(len(keys)):

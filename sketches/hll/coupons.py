@@ -26,21 +26,21 @@ CHUNK = 1 << 16
 
 
 @inlined
-def coupon(h1, h2):  # type: ignore[no-untyped-def]
+def coupon(h1, h2):
     """The coupon of one hash."""
     zeros = min(clz64(h2), np.uint64(62))
     return np.uint32(((zeros + np.uint64(1)) << np.uint64(26)) | (h1 & np.uint64(0x3FFFFFF)))
 
 
 @kernel
-def coupons_of_hashes(h1, h2, out):  # type: ignore[no-untyped-def]
+def coupons_of_hashes(h1, h2, out):
     """Pack a block of hashes."""
     for i in range(len(out)):
         out[i] = coupon(h1[i], h2[i])
 
 
 @lean
-def coupons_of_int64(values, out):  # type: ignore[no-untyped-def]
+def coupons_of_int64(values, out):
     """The coupon of every int64."""
     for i in range(len(out)):
         h1, h2 = finish_hash(first_word(SEED, np.uint64(values[i])), SEED, np.uint64(8))
@@ -48,7 +48,7 @@ def coupons_of_int64(values, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def coupons_of_bytes(offsets, data, out):  # type: ignore[no-untyped-def]
+def coupons_of_bytes(offsets, data, out):
     """The coupon of every string in Arrow's buffers; zero for an empty one."""
     h1 = np.empty(BLOCK, np.uint64)
     h2 = np.empty(BLOCK, np.uint64)

@@ -21,14 +21,14 @@ _ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @lean
-def _hash(block, h1_out, h2_out):  # type: ignore[no-untyped-def]
+def _hash(block, h1_out, h2_out):
     """Hash a slice of int64."""
     for i in range(len(block)):
         h1_out[i], h2_out[i] = finish_hash(first_word(SEED, np.uint64(block[i])), SEED, np.uint64(8))
 
 
 @lean
-def _count(registers, sums, least, row, first, k, h1, h2, n):  # type: ignore[no-untyped-def]
+def _count(registers, sums, least, row, first, k, h1, h2, n):
     """Count the first `n` hashes of a block in the `k` registers from `first` on."""
     limit = _ALL_ONES >> np.uint64(least[row, 0])
     for begin in range(0, n, _CHUNK):
@@ -45,7 +45,7 @@ def _count(registers, sums, least, row, first, k, h1, h2, n):  # type: ignore[no
 
 
 @kernel
-def update_dense_int64(registers, sums, least, lg_stride, lg_k, where, values):  # type: ignore[no-untyped-def]
+def update_dense_int64(registers, sums, least, lg_stride, lg_k, where, values):
     """Count int64 values in the 2^lg_k registers from `where` on."""
     h1, h2 = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint64)
     first, k = np.uint64(where), np.uint64(1) << np.uint64(lg_k)
@@ -57,7 +57,7 @@ def update_dense_int64(registers, sums, least, lg_stride, lg_k, where, values): 
 
 
 @kernel
-def update_dense_bytes(registers, sums, least, lg_stride, lg_k, where, offsets, data):  # type: ignore[no-untyped-def]
+def update_dense_bytes(registers, sums, least, lg_stride, lg_k, where, offsets, data):
     """Count strings in the 2^lg_k registers from `where` on; empty ones are passed over."""
     h1, h2 = np.empty(STEP, np.uint64), np.empty(STEP, np.uint64)
     starts, lengths = np.empty(STEP, np.int64), np.empty(STEP, np.int64)

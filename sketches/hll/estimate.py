@@ -104,7 +104,7 @@ def relative_errors() -> np.ndarray:
 
 
 @lean
-def _cubic(x0, y0, x1, y1, x2, y2, x3, y3, x):  # type: ignore[no-untyped-def]
+def _cubic(x0, y0, x1, y1, x2, y2, x3, y3, x):
     """The cubic through four points (Lagrange)."""
     l0 = (x - x1) * (x - x2) * (x - x3)
     l1 = (x - x0) * (x - x2) * (x - x3)
@@ -118,7 +118,7 @@ def _cubic(x0, y0, x1, y1, x2, y2, x3, y3, x):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _first_of_four(xs, x):  # type: ignore[no-untyped-def]
+def _first_of_four(xs, x):
     """Where the four points to interpolate between begin: two on either side of x but at the ends."""
     left = 0
     right = len(xs) - 1
@@ -132,7 +132,7 @@ def _first_of_four(xs, x):  # type: ignore[no-untyped-def]
 
 
 @lean
-def coupon_estimate(n):  # type: ignore[no-untyped-def]
+def coupon_estimate(n):
     """Distinct values that leave n coupons."""
     i = _first_of_four(_COUPONS, n)
     xs, ys = _COUPONS, _DISTINCT
@@ -143,7 +143,7 @@ def coupon_estimate(n):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _harmonic(n):  # type: ignore[no-untyped-def]
+def _harmonic(n):
     if n < len(_HARMONIC):
         return _HARMONIC[n]
     x = np.float64(n)
@@ -161,7 +161,7 @@ def _harmonic(n):  # type: ignore[no-untyped-def]
 
 
 @lean
-def composite_estimate(lg_k, power_sum, zeros, table):  # type: ignore[no-untyped-def]
+def composite_estimate(lg_k, power_sum, zeros, table):
     """Estimate from the registers alone: their sum of inverse powers and how many are zero."""
     k = np.float64(np.int64(1) << lg_k)
     if lg_k == 4:
@@ -198,7 +198,7 @@ def composite_estimate(lg_k, power_sum, zeros, table):  # type: ignore[no-untype
 
 
 @lean
-def estimates(store, table, estimate, seen):  # type: ignore[no-untyped-def]
+def estimates(store, table, estimate, seen):
     """Each sketch's estimate, and the distinct coupons or registers that it has certainly seen."""
     for g in range(len(estimate)):
         sketch = store.sketches[g]

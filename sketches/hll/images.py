@@ -34,13 +34,13 @@ LG_EXCEPTIONS = np.array([0, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 
 
 
 @inlined
-def _put32(out, at, x):  # type: ignore[no-untyped-def]
+def _put32(out, at, x):
     for b in range(4):
         out[at + b] = np.uint8((x >> np.uint32(8 * b)) & np.uint32(255))
 
 
 @kernel
-def _preamble(out, at, ints, lg_k, lg_arr, flags, count, mode):  # type: ignore[no-untyped-def]
+def _preamble(out, at, ints, lg_k, lg_arr, flags, count, mode):
     out[at] = ints
     out[at + 1] = 1
     out[at + 2] = 7
@@ -52,7 +52,7 @@ def _preamble(out, at, ints, lg_k, lg_arr, flags, count, mode):  # type: ignore[
 
 
 @kernel
-def sizes(store, out):  # type: ignore[no-untyped-def]
+def sizes(store, out):
     """Bytes of each sketch's HLL_8 updatable image."""
     for g in range(len(out)):
         form = store.sketches[g].form
@@ -65,7 +65,7 @@ def sizes(store, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_registers_head(store, g, out, at, flags, mode):  # type: ignore[no-untyped-def]
+def _write_registers_head(store, g, out, at, flags, mode):
     """The 40 bytes before the registers, but for the least register, its count and the exceptions."""
     row = row_of(store, g)
     sums = store.sums[row, :3].copy()
@@ -79,7 +79,7 @@ def _write_registers_head(store, g, out, at, flags, mode):  # type: ignore[no-un
 
 
 @kernel
-def write_images(store, offsets, out):  # type: ignore[no-untyped-def]
+def write_images(store, offsets, out):
     """Write each sketch's HLL_8 updatable image, sketch g from offsets[g] on."""
     for g in range(len(offsets) - 1):
         at = offsets[g]
@@ -100,7 +100,7 @@ def write_images(store, offsets, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_coupons(store, g, out, at, mode):  # type: ignore[no-untyped-def]
+def _write_coupons(store, g, out, at, mode):
     """A list or set as an updatable image."""
     form = store.sketches[g].form
     count = store.sketches[g].coupons
@@ -122,7 +122,7 @@ def _write_coupons(store, g, out, at, mode):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_compact_coupons(store, g, mode):  # type: ignore[no-untyped-def]
+def write_compact_coupons(store, g, mode):
     """A list or set as a compact image: its coupons in the order of their table."""
     form = store.sketches[g].form
     count = np.int64(store.sketches[g].coupons)
@@ -144,7 +144,7 @@ def write_compact_coupons(store, g, mode):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _exception_place(table, lg, lg_k, slot):  # type: ignore[no-untyped-def]
+def _exception_place(table, lg, lg_k, slot):
     """Where an exception belongs in the table of 2^lg places; it is not in it yet."""
     mask = (np.int64(1) << lg) - 1
     probe = slot & mask
@@ -154,7 +154,7 @@ def _exception_place(table, lg, lg_k, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_hll4(store, g):  # type: ignore[no-untyped-def]
+def write_hll4(store, g):
     """Registers as an HLL_4 compact image, the exceptions in the order of the reference's hash table."""
     row = row_of(store, g)
     lg_k = np.int64(store.sketches[g].lg_k)

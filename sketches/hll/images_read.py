@@ -35,7 +35,7 @@ LIST_FORM, SET_FORM, HLL_FORM = 0, 1, 2
 
 
 @lean
-def check_preamble(data, start, end):  # type: ignore[no-untyped-def]
+def check_preamble(data, start, end):
     """0, or why this is no HLL image."""
     if end - start < 8:
         return 1
@@ -60,7 +60,7 @@ def check_preamble(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @lean
-def read_coupons(data, start, end, out, spare):  # type: ignore[no-untyped-def]
+def read_coupons(data, start, end, out, spare):
     """Unpack a list or set: (status, count, lg of the table in `out`, or 0 for `count` coupons in order)."""
     compact = data[start + 5] & COMPACT
     if data[start + 7] & 3 == LIST_FORM:
@@ -113,7 +113,7 @@ def read_coupons(data, start, end, out, spare):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _unpack_hll8(data, at, out):  # type: ignore[no-untyped-def]
+def _unpack_hll8(data, at, out):
     image = data[at : at + len(out)]
     for i in range(len(out)):
         out[i] = image[i]
@@ -121,7 +121,7 @@ def _unpack_hll8(data, at, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _unpack_hll6(data, at, out):  # type: ignore[no-untyped-def]
+def _unpack_hll6(data, at, out):
     for i in range(len(out) // 4):
         b = at + 3 * i
         word = (
@@ -135,7 +135,7 @@ def _unpack_hll6(data, at, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
+def _unpack_hll4(data, start, end, out):
     k = len(out)
     least = data[start + 6]
     image = data[start + 40 : start + 40 + k // 2]
@@ -173,7 +173,7 @@ def _unpack_hll4(data, start, end, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def read_registers(data, start, end, out, scratch):  # type: ignore[no-untyped-def]
+def read_registers(data, start, end, out, scratch):
     """Unpack and check an image in HLL form into `out`, 2^lg_k places, and ``scratch.sums``."""
     k = len(out)
     kind = data[start + 7] >> 2

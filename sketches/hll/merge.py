@@ -67,7 +67,7 @@ def new_scratch(lg_k: int) -> Scratch:
 
 
 @lean
-def _spare_coupons(store, g, spare):  # type: ignore[no-untyped-def]
+def _spare_coupons(store, g, spare):
     """Copy the coupons of a sketch out, in the order of their table; how many there are."""
     n = 0
     if store.sketches[g].form != EMPTY:
@@ -80,7 +80,7 @@ def _spare_coupons(store, g, spare):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _lower_lg_k(store, g, lg_k, spare):  # type: ignore[no-untyped-def]
+def _lower_lg_k(store, g, lg_k, spare):
     """Fold a sketch to fewer registers; `spare` holds its coupons meanwhile."""
     if store.sketches[g].form == DENSE:
         row = row_of(store, g)
@@ -106,7 +106,7 @@ def _lower_lg_k(store, g, lg_k, spare):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _fold_coupons(store, g, coupons, count, lg):  # type: ignore[no-untyped-def]
+def _fold_coupons(store, g, coupons, count, lg):
     """Count a read list or set. False if there was no room; the same call then goes on."""
     for i in range(np.int64(1) << lg if lg else count):
         if coupons[i] and not add_coupon(store, g, coupons[i]):
@@ -115,7 +115,7 @@ def _fold_coupons(store, g, coupons, count, lg):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _take_registers(store, g, registers, sums, flags, least_known):  # type: ignore[no-untyped-def]
+def _take_registers(store, g, registers, sums, flags, least_known):
     """Make an empty sketch of read registers, folded to its own lg_k if they are more."""
     k = np.int64(1) << store.sketches[g].lg_k
     row = take_row(store, g)
@@ -139,7 +139,7 @@ def _take_registers(store, g, registers, sums, flags, least_known):  # type: ign
 
 
 @lean
-def _fold_registers(store, g, registers, sums, flags, least_known, spare):  # type: ignore[no-untyped-def]
+def _fold_registers(store, g, registers, sums, flags, least_known, spare):
     """Fold read registers into a sketch of as many or fewer."""
     if store.sketches[g].form == DENSE:
         first = store.sketches[g].where
@@ -158,7 +158,7 @@ def _fold_registers(store, g, registers, sums, flags, least_known, spare):  # ty
 
 
 @lean
-def rebuild_stale(store, n):  # type: ignore[no-untyped-def]
+def rebuild_stale(store, n):
     """Rebuild the sums of merged registers, with the reference's own split between the two."""
     for g in range(n):
         if store.sketches[g].form != DENSE:
@@ -185,7 +185,7 @@ def rebuild_stale(store, n):  # type: ignore[no-untyped-def]
 
 
 @lean
-def fold_images(store, groups, offsets, data, start, scratch):  # type: ignore[no-untyped-def]
+def fold_images(store, groups, offsets, data, start, scratch):
     """Fold image i, ``data[offsets[i]:offsets[i + 1]]``, into sketch groups[i], from image `start` on.
 
     Returns (how far it came, status): 0 for done, −1 for no room, else a key of `hll_reading.REASONS`.

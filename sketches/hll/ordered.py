@@ -23,7 +23,7 @@ _LINE = 64
 
 
 @lean
-def order_by_group(groups, coupons, ends, out):  # type: ignore[no-untyped-def]
+def order_by_group(groups, coupons, ends, out):
     """Counting sort: `coupons` into `out` by group, in their order; `ends` (zeros, one a group and one more)
     is filled. False, and no order, if a group number has no place in it."""
     n = np.uint64(len(ends) - 1)
@@ -45,7 +45,7 @@ def order_by_group(groups, coupons, ends, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _fetch(store, g):  # type: ignore[no-untyped-def]
+def _fetch(store, g):
     """Have a group's registers fetched, if it has any."""
     sketch = store.sketches[g]
     if sketch.form == DENSE:
@@ -55,7 +55,7 @@ def _fetch(store, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _count_in_table(store, g, coupons):  # type: ignore[no-untyped-def]
+def _count_in_table(store, g, coupons):
     """Count coupons until the group has registers or there is no room; how many are counted."""
     sketches, words = store.sketches, store.words
     for i in range(len(coupons)):
@@ -74,7 +74,7 @@ def _count_in_table(store, g, coupons):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _count_in_registers(registers, sums, least, coupons, candidates):  # type: ignore[no-untyped-def]
+def _count_in_registers(registers, sums, least, coupons, candidates):
     """Count coupons in one sketch's registers, its sums kept at hand: `raise_register` for many at once."""
     mask = np.uint32(len(registers) - 1)
     hip, low_sum, high_sum, k = sums[0], sums[1], sums[2], sums[3]
@@ -108,7 +108,7 @@ def _count_in_registers(registers, sums, least, coupons, candidates):  # type: i
 
 
 @lean
-def update_ordered(store, ends, coupons, at, candidates):  # type: ignore[no-untyped-def]
+def update_ordered(store, ends, coupons, at, candidates):
     """Count coupons ordered by group from number `at` on: those of group g end at ``ends[g]``.
 
     The number of the first that found no room, or how many there are. `candidates` holds 256 coupons.

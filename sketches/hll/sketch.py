@@ -144,7 +144,7 @@ class HLL(DistinctCounter):
         return float(lower[0]), float(upper[0])
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+        return type(other) is type(self) and self.to_bytes() == bytes(other)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -111,14 +111,14 @@ def with_room(store: Store) -> Store:
 
 
 @lean
-def has_room(store):  # type: ignore[no-untyped-def]
+def has_room(store):
     """Whether any one step would find room, as `with_room` leaves it."""
     needed = store.free[_ARENA_END] + max(64, (np.int64(1) << store.lg_stride[0]) // 4)
     return needed <= len(store.words) and store.lg_stride[1] < len(store.sums)
 
 
 @lean
-def _allocate(store, lg):  # type: ignore[no-untyped-def]
+def _allocate(store, lg):
     """The first of 2^lg zeroed words, or −1 if the arena is full."""
     words = store.words
     size = np.int64(1) << lg
@@ -135,7 +135,7 @@ def _allocate(store, lg):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _release(store, at, lg):  # type: ignore[no-untyped-def]
+def _release(store, at, lg):
     """Chain a block into its free list; its first two words hold the place of the next."""
     following = np.uint64(store.free[lg])
     store.words[at] = np.uint32(following & np.uint64(0xFFFFFFFF))
@@ -144,7 +144,7 @@ def _release(store, at, lg):  # type: ignore[no-untyped-def]
 
 
 @lean
-def place_of(words, at, lg, coupon):  # type: ignore[no-untyped-def]
+def place_of(words, at, lg, coupon):
     """Where a coupon is in the set of 2^lg places at `at`, or the one's complement of where it belongs."""
     mask = (np.int64(1) << lg) - 1
     probe = np.int64(coupon) & mask
@@ -162,13 +162,13 @@ _INVERSE_POWERS = 0.5 ** np.arange(64)
 
 
 @inlined
-def inverse_power(v):  # type: ignore[no-untyped-def]
+def inverse_power(v):
     """2^−v, exactly."""
     return _INVERSE_POWERS[v]
 
 
 @lean
-def greatest(registers):  # type: ignore[no-untyped-def]
+def greatest(registers):
     """The highest register."""
     highest = np.uint8(0)
     for v in registers:
@@ -177,7 +177,7 @@ def greatest(registers):  # type: ignore[no-untyped-def]
 
 
 @lean
-def power_sums(registers, highest):  # type: ignore[no-untyped-def]
+def power_sums(registers, highest):
     """Σ 2^−v over registers below 32, and over those above; `highest` is the highest."""
     low = np.uint64(0)
     for v in registers:
@@ -191,7 +191,7 @@ def power_sums(registers, highest):  # type: ignore[no-untyped-def]
 
 
 @lean
-def count_least(own, least):  # type: ignore[no-untyped-def]
+def count_least(own, least):
     """Find the least of a sketch's registers and how many hold it."""
     lowest = np.uint8(255)
     for v in own:
@@ -204,7 +204,7 @@ def count_least(own, least):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def raise_register(registers, sums, least, row, at, value):  # type: ignore[no-untyped-def]
+def raise_register(registers, sums, least, row, at, value):
     """Raise register `at` of a row: first the HIP sum, then those of inverse powers, as the reference.
 
     `row` and `at` are uint64, as signed indices would be checked for being negative. The caller has seen that
@@ -226,7 +226,7 @@ def raise_register(registers, sums, least, row, at, value):  # type: ignore[no-u
 
 
 @lean
-def raise_coupon(store, g, coupon):  # type: ignore[no-untyped-def]
+def raise_coupon(store, g, coupon):
     """Count a coupon in a sketch that has registers."""
     k = np.uint64(1) << np.uint64(store.sketches[g].lg_k)
     first = np.uint64(store.sketches[g].where)
@@ -242,13 +242,13 @@ def raise_coupon(store, g, coupon):  # type: ignore[no-untyped-def]
 
 
 @lean
-def row_of(store, g):  # type: ignore[no-untyped-def]
+def row_of(store, g):
     """The row of `sums` and `least` of a sketch that has registers."""
     return store.sketches[g].where >> store.lg_stride[0]
 
 
 @lean
-def take_row(store, g):  # type: ignore[no-untyped-def]
+def take_row(store, g):
     """Give a sketch an array of registers, all zero; the row. Room is the caller's care."""
     row = store.lg_stride[1]
     store.lg_stride[1] = row + 1
@@ -267,7 +267,7 @@ def take_row(store, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _promote(store, g):  # type: ignore[no-untyped-def]
+def _promote(store, g):
     """Turn a full coupon table into registers; HIP goes on from the coupons' estimate."""
     lg = np.int64(store.sketches[g].form)
     at = store.sketches[g].where
@@ -286,7 +286,7 @@ def _promote(store, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _move(store, g, to, lg):  # type: ignore[no-untyped-def]
+def _move(store, g, to, lg):
     """Rehash a coupon table into the set of 2^lg empty places at `to`."""
     old = np.int64(store.sketches[g].form)
     at = store.sketches[g].where
@@ -300,7 +300,7 @@ def _move(store, g, to, lg):  # type: ignore[no-untyped-def]
 
 
 @lean
-def add_to_table(sketches, words, g, coupon):  # type: ignore[no-untyped-def]
+def add_to_table(sketches, words, g, coupon):
     """Count a coupon in a sketch that has a coupon table, if that needs no larger one: whether it is done.
 
     If not, the coupon's place is free, and the second answer: taking it fills the table.
@@ -328,7 +328,7 @@ def add_to_table(sketches, words, g, coupon):  # type: ignore[no-untyped-def]
 
 
 @lean
-def add_coupon(store, g, coupon):  # type: ignore[no-untyped-def]
+def add_coupon(store, g, coupon):
     """Count a coupon in a sketch of any form. False, and nothing done, if there is no room."""
     lg = store.sketches[g].form
     if lg == DENSE:
@@ -367,7 +367,7 @@ def add_coupon(store, g, coupon):  # type: ignore[no-untyped-def]
 
 
 @lean
-def clear(store, g):  # type: ignore[no-untyped-def]
+def clear(store, g):
     """Empty a sketch that has coupons or nothing."""
     if store.sketches[g].form != EMPTY:
         _release(store, store.sketches[g].where, np.int64(store.sketches[g].form))
@@ -376,7 +376,7 @@ def clear(store, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def take_table(store, g, table, count, lg):  # type: ignore[no-untyped-def]
+def take_table(store, g, table, count, lg):
     """Give an empty sketch a set as it is, of 2^lg places. Room is the caller's care."""
     at = _allocate(store, lg)
     size = np.int64(1) << lg

@@ -22,7 +22,7 @@ BLOCK = 512
 
 
 @lean
-def _look_up(store, n, groups, coupons, places, found):  # type: ignore[no-untyped-def]
+def _look_up(store, n, groups, coupons, places, found):
     """Where each row's register is and what it holds; of a coupon table, nobody's register, which is zero.
 
     False if a group number is not one of `n`; nothing was read outside then.
@@ -42,14 +42,14 @@ def _look_up(store, n, groups, coupons, places, found):  # type: ignore[no-untyp
 
 
 @lean
-def _may_change(coupons, found):  # type: ignore[no-untyped-def]
+def _may_change(coupons, found):
     """Turn the registers found into 1 where the coupon's value is higher, else 0."""
     for i in range(len(found)):
         found[i] = found[i] < np.uint8(coupons[i] >> np.uint32(26))
 
 
 @lean
-def _gather(flags, out):  # type: ignore[no-untyped-def]
+def _gather(flags, out):
     """The places of the ones, without a branch; how many there are."""
     n = np.int64(0)
     for i in range(len(flags)):
@@ -59,7 +59,7 @@ def _gather(flags, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _fetch_tables(store, groups, coupons, candidates, places):  # type: ignore[no-untyped-def]
+def _fetch_tables(store, groups, coupons, candidates, places):
     """Have the coupon tables' cache lines fetched; 0 registers at `places` mark rows that have one."""
     sketches = store.sketches
     k = np.uint64(1) << np.uint64(store.lg_stride[0])
@@ -72,7 +72,7 @@ def _fetch_tables(store, groups, coupons, candidates, places):  # type: ignore[n
 
 
 @lean
-def _count(store, groups, coupons, candidates, places):  # type: ignore[no-untyped-def]
+def _count(store, groups, coupons, candidates, places):
     """Count the candidates, in order; the number of the first that found no room, or −1."""
     sketches, words = store.sketches, store.words
     registers, sums, least = store.registers, store.sums, store.least
@@ -104,7 +104,7 @@ NO_GROUP = -3
 
 
 @lean
-def _update_block(store, n, groups, coupons, scratch):  # type: ignore[no-untyped-def]
+def _update_block(store, n, groups, coupons, scratch):
     """Count a block: −1 if all is well, NO_GROUP with nothing counted, or the first row without room."""
     at = scratch.places[: len(coupons)]
     flags = scratch.found[: len(coupons)]
@@ -118,7 +118,7 @@ def _update_block(store, n, groups, coupons, scratch):  # type: ignore[no-untype
 
 
 @lean
-def update_groups(store, n, groups, coupons, start, scratch):  # type: ignore[no-untyped-def]
+def update_groups(store, n, groups, coupons, start, scratch):
     """Count each coupon in its group, of which there are `n`, from number `start` on.
 
     Returns (how far it came, why it stopped): 0 at the end, NO_ROOM, or NO_GROUP for a block that holds a
@@ -135,7 +135,7 @@ def update_groups(store, n, groups, coupons, start, scratch):  # type: ignore[no
 
 
 @lean
-def update_groups_int64(store, n, groups, values, start, scratch):  # type: ignore[no-untyped-def]
+def update_groups_int64(store, n, groups, values, start, scratch):
     """`update_groups` of int64 values, hashed on the way: a block never leaves the first-level cache."""
     for first in range(start, len(values), BLOCK):
         block = values[first : first + BLOCK]

@@ -23,7 +23,7 @@ _PAIRS, _FOURS = 128, 64
 
 
 @lean
-def thin(block, leap, coins, out, top, scratch):  # type: ignore[no-untyped-def]
+def thin(block, leap, coins, out, top, scratch):
     """Fill `out` with the 256 / 2^leap sorted items, 1 to 4 levels up, that stand for the 256 of `block`,
     of which `top` is at least the largest.
 

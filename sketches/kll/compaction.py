@@ -57,14 +57,14 @@ SHARED = 3
 
 
 @inlined
-def toss(coin):  # type: ignore[no-untyped-def]
+def toss(coin):
     """One fair bit from ``coin[0]``: what `java.util.Random.nextInt(2)` gives after `setSeed`."""
     coin[0] = (coin[0] * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & _MASK_48
     return np.int64(coin[0] >> np.uint64(47))
 
 
 @inlined
-def scrambled(coin):  # type: ignore[no-untyped-def]
+def scrambled(coin):
     """64 random bits of a coin: SplitMix64's mixing."""
     z = coin * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -73,7 +73,7 @@ def scrambled(coin):  # type: ignore[no-untyped-def]
 
 
 @inner
-def move(state, g, room):  # type: ignore[no-untyped-def]
+def move(state, g, room):
     """Give group `g` a region of `room` items at the pool's end; False if the pool has no such room."""
     to = state.used[0]
     if to + room > len(state.items):
@@ -92,7 +92,7 @@ def move(state, g, room):  # type: ignore[no-untyped-def]
 
 
 @inner
-def promote(buffer, begin, middle, end, coin, scratch, top):  # type: ignore[no-untyped-def]
+def promote(buffer, begin, middle, end, coin, scratch, top):
     """Half of the even, sorted run ``buffer[begin:middle]`` joins the sorted level ``buffer[middle:end]``."""
     half = (middle - begin) // 2
     bit = toss(coin)
@@ -102,7 +102,7 @@ def promote(buffer, begin, middle, end, coin, scratch, top):  # type: ignore[no-
 
 
 @inner
-def fullest(levels, depth, below_top):  # type: ignore[no-untyped-def]
+def fullest(levels, depth, below_top):
     """The lowest level that holds at least its capacity; there is one in a region without free space."""
     level = 0
     while levels[level + 1] - levels[level] < below_top[depth - 1 - level]:
@@ -111,7 +111,7 @@ def fullest(levels, depth, below_top):  # type: ignore[no-untyped-def]
 
 
 @inner
-def compact(buffer, levels, level, coin, scratch, top):  # type: ignore[no-untyped-def]
+def compact(buffer, levels, level, coin, scratch, top):
     """Halve one level of a region into the one above it and hand the freed space to level 0."""
     begin, end = np.int64(levels[level]), np.int64(levels[level + 1])
     odd = (end - begin) & 1
@@ -130,7 +130,7 @@ def compact(buffer, levels, level, coin, scratch, top):  # type: ignore[no-untyp
 
 
 @inner
-def leap_up(state, g, leap):  # type: ignore[no-untyped-def]
+def leap_up(state, g, leap):
     """Thin the 256 oldest items of level 0 into the level `leap` above; any other items stay in theirs."""
     levels = state.levels[g]
     region = state.items[state.start[g] : state.start[g] + state.room[g]]
@@ -151,7 +151,7 @@ def leap_up(state, g, leap):  # type: ignore[no-untyped-def]
 
 
 @inner
-def relieve(state, below_top, total, deepest, g):  # type: ignore[no-untyped-def]
+def relieve(state, below_top, total, deepest, g):
     """Compact one of the levels above 0: the lowest that is full, or else that has two items."""
     depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
     levels = state.levels[g]
@@ -177,7 +177,7 @@ def relieve(state, below_top, total, deepest, g):  # type: ignore[no-untyped-def
 
 
 @inner
-def fit(region, levels, depth, capacity, coin, scratch, top):  # type: ignore[no-untyped-def]
+def fit(region, levels, depth, capacity, coin, scratch, top):
     """Halve levels, from the lowest, until a region holds at most `capacity` items in them."""
     level = 0
     while levels[depth] - levels[0] > capacity and level < depth - 1:
@@ -187,7 +187,7 @@ def fit(region, levels, depth, capacity, coin, scratch, top):  # type: ignore[no
 
 
 @lean
-def fitted(state, total, g, region, levels, coin):  # type: ignore[no-untyped-def]
+def fitted(state, total, g, region, levels, coin):
     """Copy the items and levels of group `g`; of one that leaps, no more than its depth's capacity.
 
     `region` needs a place for each of the group's, `levels` one more than it has levels, `coin` one.
@@ -204,7 +204,7 @@ def fitted(state, total, g, region, levels, coin):  # type: ignore[no-untyped-de
 
 
 @inner
-def make_space(state, below_top, total, deepest, g, waiting):  # type: ignore[no-untyped-def]
+def make_space(state, below_top, total, deepest, g, waiting):
     """Room for one more item of a full group at least, of `waiting` ones: by growing its region or by
     compacting one level."""
     depth, room, grain = state.depth[g], np.int64(state.room[g]), state.grain[g]
@@ -227,7 +227,7 @@ def make_space(state, below_top, total, deepest, g, waiting):  # type: ignore[no
 
 
 @inner
-def coarsen(state, g):  # type: ignore[no-untyped-def]
+def coarsen(state, g):
     """Double the weight of the bottom level: its items are halved into the one above, an odd one is kept as
     the sampler's. Needs two levels and, unless the bottom level holds any, one free place."""
     levels = state.levels[g]
@@ -248,7 +248,7 @@ def coarsen(state, g):  # type: ignore[no-untyped-def]
 
 
 @inner
-def settle(state, total, g):  # type: ignore[no-untyped-def]
+def settle(state, total, g):
     """Give group `g` the shape of grain 0, the sampler's items as levels of their own, for a merge.
 
     What was level 0 below a sampler is a level like any other from here on, so it is sorted.
@@ -283,7 +283,7 @@ def settle(state, total, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def repack(state, items):  # type: ignore[no-untyped-def]
+def repack(state, items):
     """Copy every group's region to the new pool `items`, closing the gaps that moves left."""
     to = 0
     for g in range(len(state.start)):

@@ -39,7 +39,7 @@ def quantiles(store: Store, shares: np.ndarray) -> Found:
 
 
 @kernel
-def _value_at(q, n, items, up_to, size, low, high):  # type: ignore[no-untyped-def]
+def _value_at(q, n, items, up_to, size, low, high):
     wanted = min(max(np.int64(np.ceil(q * n)), np.int64(1)), n)
     if wanted == 1:
         return low
@@ -50,7 +50,7 @@ def _value_at(q, n, items, up_to, size, low, high):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _locate(state, total, shares, errors, region, items, levels, weights, up_to, coin, value, lower, upper):  # type: ignore[no-untyped-def]
+def _locate(state, total, shares, errors, region, items, levels, weights, up_to, coin, value, lower, upper):
     """The items of each sketch in order, and of those the ones at each share and at its bounds."""
     for g in range(len(errors)):
         n = np.int64(state.n[g])

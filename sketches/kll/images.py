@@ -43,7 +43,7 @@ FAULTS = (
 
 
 @inlined
-def _number(data, at, width):  # type: ignore[no-untyped-def]
+def _number(data, at, width):
     word = np.uint64(0)
     for b in range(width):
         word |= np.uint64(data[at + b]) << np.uint64(8 * b)
@@ -51,14 +51,14 @@ def _number(data, at, width):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _put(data, at, width, number):  # type: ignore[no-untyped-def]
+def _put(data, at, width, number):
     word = np.uint64(number)
     for b in range(width):
         data[at + b] = np.uint8((word >> np.uint64(8 * b)) & np.uint64(255))
 
 
 @inlined
-def _kept(state, g):  # type: ignore[no-untyped-def]
+def _kept(state, g):
     """How many items the sampler holds."""
     count = 0
     for j in range(state.grain[g]):
@@ -67,7 +67,7 @@ def _kept(state, g):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _retained(state, total, g):  # type: ignore[no-untyped-def]
+def _retained(state, total, g):
     """How many items the levels of a group hold once it is fitted."""
     depth = np.int64(state.depth[g])
     retained, carried = np.int64(state.room[g] - state.levels[g, 0]), np.int64(0)
@@ -81,7 +81,7 @@ def _retained(state, total, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def image_offsets(state, total, width):  # type: ignore[no-untyped-def]
+def image_offsets(state, total, width):
     """Where each group's image starts and ends, int64, for items of `width` bytes."""
     offsets = np.zeros(len(state.n) + 1, np.int64)
     for g in range(len(state.n)):
@@ -95,7 +95,7 @@ def image_offsets(state, total, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_images(state, total, k, offsets, out, edges):  # type: ignore[no-untyped-def]
+def write_images(state, total, k, offsets, out, edges):
     """Write every group's image into the bytes `out`; `edges` (two items) is scratch."""
     width = state.items.itemsize
     most = np.int64(0)
@@ -151,7 +151,7 @@ def write_images(state, total, k, offsets, out, edges):  # type: ignore[no-untyp
 
 
 @kernel
-def read_header(data, width):  # type: ignore[no-untyped-def]
+def read_header(data, width):
     """(fault, k, n, min k, depth, updatable) of an image; levels and items are still unchecked."""
     size = len(data)
     if size < 8:
@@ -184,7 +184,7 @@ def read_header(data, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_body(data, n, depth, updatable, capacity, levels, items, edges):  # type: ignore[no-untyped-def]
+def read_body(data, n, depth, updatable, capacity, levels, items, edges):
     """Fill `levels` (from 0), `items` and `edges` (lowest, highest) of a non-empty image; gives the fault.
 
     `capacity` is that of a sketch of this k and depth; `items` is resized by none: it must hold that many.

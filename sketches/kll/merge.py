@@ -26,9 +26,7 @@ _NEVER_COARSER = 127
 
 
 @kernel
-def merge_one(  # type: ignore[no-untyped-def]
-    state, below_top, total, deepest, leaps, g, items, levels, n, low, high, min_k, done
-):
+def merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low, high, min_k, done):
     """Fold a sketch into group `g`: `levels` bounds the levels within `items`, those above 0 sorted.
 
     `done` is how many level 0 items an interrupted call has added. Gives (how it ended, the new `done`).
@@ -59,7 +57,7 @@ def merge_one(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def merge_images(  # type: ignore[no-untyped-def]
+def merge_images(
     state, below_top, total, deepest, leaps, k, groups, data, offsets, items, levels, edges, at, done
 ):
     """Fold the images of sketches of this `k`, bounded by `offsets`, into their groups, from number `at` on.
@@ -88,7 +86,7 @@ def merge_images(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _merge_upper(state, below_top, total, g, items, levels, n):  # type: ignore[no-untyped-def]
+def _merge_upper(state, below_top, total, g, items, levels, n):
     own_depth, depth = np.int64(state.depth[g]), len(levels) - 1
     deepest: Any = max(own_depth, depth)
     most = deepest
@@ -127,7 +125,7 @@ def _merge_upper(state, below_top, total, g, items, levels, n):  # type: ignore[
 
 
 @kernel
-def compress(state, below_top, total, g, work, bounds, depth):  # type: ignore[no-untyped-def]
+def compress(state, below_top, total, g, work, bounds, depth):
     """Compact levels of `work`, bottom up, until their items fit a sketch; gives its depth and bounds."""
     count = bounds[depth] - bounds[0]
     target = total[depth]

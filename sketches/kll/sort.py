@@ -13,7 +13,7 @@ _FEW = 8
 
 
 @lean
-def copy(source, target):  # type: ignore[no-untyped-def]
+def copy(source, target):
     """All of `source` to the start of `target`, which may overlap it from below. (Slices assigned to slices
     would be copied first, for which lean kernels have no memory.)"""
     for i in range(len(source)):
@@ -21,7 +21,7 @@ def copy(source, target):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _share(a, i, b, j):  # type: ignore[no-untyped-def]
+def _share(a, i, b, j):
     """How many of the 64 lowest items after ``a[i]`` and ``b[j]``, which are that many, are of `a`."""
     low, high = max(0, CHUNK - (len(b) - j)), min(CHUNK, len(a) - i)
     while low < high:
@@ -33,7 +33,7 @@ def _share(a, i, b, j):  # type: ignore[no-untyped-def]
 
 
 @lean
-def merge_sorted(a, b, out, top, spare):  # type: ignore[no-untyped-def]
+def merge_sorted(a, b, out, top, spare):
     """Merge two sorted runs into `out`, which overlaps neither; `top` is at least their largest item.
 
     The 64 items after the end of either are read, whatever they are: they must lie within its array.
@@ -50,7 +50,7 @@ def merge_sorted(a, b, out, top, spare):  # type: ignore[no-untyped-def]
 
 
 @lean
-def merge_apart(a, b, out, top, scratch):  # type: ignore[no-untyped-def]
+def merge_apart(a, b, out, top, scratch):
     """Merge two sorted runs of any arrays into `out`; `scratch` holds their items and 192 more."""
     second = len(a) + CHUNK
     rest = second + len(b) + CHUNK
@@ -60,7 +60,7 @@ def merge_apart(a, b, out, top, scratch):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _insertion(run):  # type: ignore[no-untyped-def]
+def _insertion(run):
     for i in range(1, len(run)):
         x = run[i]
         j = i - 1
@@ -71,7 +71,7 @@ def _insertion(run):  # type: ignore[no-untyped-def]
 
 
 @lean
-def sort(run, scratch, top):  # type: ignore[no-untyped-def]
+def sort(run, scratch, top):
     """Sort `run` in place; `scratch` holds twice its items and 256 more, `top` is at least its largest."""
     n = len(run)
     if n <= _FEW:

@@ -19,7 +19,7 @@ SPARE = 34
 
 
 @lean
-def scan(block, lows, highs):  # type: ignore[no-untyped-def]
+def scan(block, lows, highs):
     """How many NaN; the lowest and highest value of lane i are folded into ``lows[i]`` and ``highs[i]``."""
     bad = 0
     whole = len(block) // _LANES * _LANES
@@ -39,7 +39,7 @@ def scan(block, lows, highs):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _draw(coin, grain, block):  # type: ignore[no-untyped-def]
+def _draw(coin, grain, block):
     """Which value of a block of 2^grain stands for it: SplitMix64 of the coin and the block's number."""
     z = coin[0] * np.uint64(0xD1342543DE82EF95) + np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -49,7 +49,7 @@ def _draw(coin, grain, block):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _top_bit(x):  # type: ignore[no-untyped-def]
+def _top_bit(x):
     bit = -1
     while x:
         x >>= 1
@@ -58,13 +58,13 @@ def _top_bit(x):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _drawn(kept, place, within):  # type: ignore[no-untyped-def]
+def _drawn(kept, place, within):
     """The value at `place` of a block of which `within` > `place` values were seen."""
     return kept[_top_bit(place ^ within)]
 
 
 @inner
-def _keep(kept, place, within, values):  # type: ignore[no-untyped-def]
+def _keep(kept, place, within, values):
     """Take `values` as places `within` … of an unfinished block, of which place `place` will be drawn.
 
     For each set bit j of the count, ``kept[j]`` is the value that would be drawn from its 2^j places by the
@@ -78,7 +78,7 @@ def _keep(kept, place, within, values):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _sample(region, levels, grain, floor, coin, n, values):  # type: ignore[no-untyped-def]
+def _sample(region, levels, grain, floor, coin, n, values):
     """Draw from the values after the first `n` until they end or level 0 is down to `floor`, at least
     `grain`; gives how many it took."""
     size = np.int64(1) << grain
@@ -107,7 +107,7 @@ def _sample(region, levels, grain, floor, coin, n, values):  # type: ignore[no-u
 
 
 @inner
-def _take(state, g, floor, values):  # type: ignore[no-untyped-def]
+def _take(state, g, floor, values):
     """Fill level 0 of group `g` down to `floor`, by its sampler if it has one; gives how many it took."""
     levels, grain, n = state.levels[g], np.int64(state.grain[g]), state.n[g]
     region = state.items[state.start[g] : state.start[g] + state.room[g]]
@@ -125,7 +125,7 @@ def _take(state, g, floor, values):  # type: ignore[no-untyped-def]
 
 
 @inner
-def fill(state, below_top, total, deepest, g, values):  # type: ignore[no-untyped-def]
+def fill(state, below_top, total, deepest, g, values):
     """Take in values level by level, until they end or the sketch has changed its shape."""
     levels = state.levels[g]
     grain, depth, room = np.int64(state.grain[g]), np.int64(state.depth[g]), np.int64(state.room[g])
@@ -143,7 +143,7 @@ def fill(state, below_top, total, deepest, g, values):  # type: ignore[no-untype
 
 
 @inner
-def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):  # type: ignore[no-untyped-def]
+def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):
     """Take in values a block of level 0 at a time, until they end or the sketch has changed its shape."""
     levels = state.levels[g]
     grain, depth = np.int64(state.grain[g]), np.int64(state.depth[g])
@@ -163,7 +163,7 @@ def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):  # type:
 
 
 @inner
-def absorb(state, below_top, total, deepest, leaps, g, values):  # type: ignore[no-untyped-def]
+def absorb(state, below_top, total, deepest, leaps, g, values):
     """Take in values without NaN, extremes apart; gives (how it ended, how many were taken in)."""
     levels = state.levels[g]
     surplus = state.depth[g] - deepest
@@ -187,7 +187,7 @@ def absorb(state, below_top, total, deepest, leaps, g, values):  # type: ignore[
 
 
 @inner
-def _first_number(values):  # type: ignore[no-untyped-def]
+def _first_number(values):
     at = 0
     while at < len(values) and values[at] != values[at]:
         at += 1
@@ -195,7 +195,7 @@ def _first_number(values):  # type: ignore[no-untyped-def]
 
 
 @inner
-def widen(state, g, low, high):  # type: ignore[no-untyped-def]
+def widen(state, g, low, high):
     """Fold a lowest and a highest value into those of group `g`."""
     if state.n[g] == 0:
         state.low[g] = low
@@ -206,7 +206,7 @@ def widen(state, g, low, high):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _widen_by_lanes(state, g, lows, highs):  # type: ignore[no-untyped-def]
+def _widen_by_lanes(state, g, lows, highs):
     low, high = lows[0], highs[0]
     for i in range(1, _LANES):
         low = min(low, lows[i])
@@ -215,7 +215,7 @@ def _widen_by_lanes(state, g, lows, highs):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _update(state, below_top, total, deepest, leaps, g, values, at, workspace):  # type: ignore[no-untyped-def]
+def _update(state, below_top, total, deepest, leaps, g, values, at, workspace):
     """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
     at += _first_number(values[at:])
     if at == len(values):
@@ -246,14 +246,14 @@ def _update(state, below_top, total, deepest, leaps, g, values, at, workspace): 
 
 
 @kernel
-def update_one(state, below_top, total, deepest, leaps, g, values, at):  # type: ignore[no-untyped-def]
+def update_one(state, below_top, total, deepest, leaps, g, values, at):
     """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
     workspace = np.empty(2 * _LANES + min(SCANNED, len(values)), values.dtype)
     return _update(state, below_top, total, deepest, leaps, g, values, at, workspace)
 
 
 @kernel
-def update_rows(state, below_top, total, deepest, leaps, groups, values, at):  # type: ignore[no-untyped-def]
+def update_rows(state, below_top, total, deepest, leaps, groups, values, at):
     """Add ``values[i]`` to group ``groups[i]`` from value `at` on; gives (how it ended, the next number)."""
     for i in range(at, len(values)):
         x = values[i]
@@ -266,7 +266,7 @@ def update_rows(state, below_top, total, deepest, leaps, groups, values, at):  #
 
 
 @kernel
-def update_sorted(state, below_top, total, deepest, leaps, ends, values, at):  # type: ignore[no-untyped-def]
+def update_sorted(state, below_top, total, deepest, leaps, ends, values, at):
     """Add values ordered by group: those of group g end at ``ends[g]``. Ends as `update_rows` does."""
     workspace = np.empty(2 * _LANES + min(SCANNED, len(values)), values.dtype)
     begin = 0
@@ -282,7 +282,7 @@ def update_sorted(state, below_top, total, deepest, leaps, ends, values, at):  #
 
 
 @lean
-def order_by_group(groups, values, ends, out):  # type: ignore[no-untyped-def]
+def order_by_group(groups, values, ends, out):
     """Counting sort: `values` into `out` by group, in their order; `ends` (zeros, one a group) is filled."""
     for i in range(len(groups)):
         ends[np.uint64(groups[i])] += 1

@@ -82,7 +82,7 @@ def with_room(store: Store) -> Store:
 
 
 @lean
-def _allocate(store, lg):  # type: ignore[no-untyped-def]
+def _allocate(store, lg):
     """The first of 2^lg free places, or −1 if the arena is full."""
     size = np.int64(1) << lg
     at = store.free[lg]
@@ -98,7 +98,7 @@ def _allocate(store, lg):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _place(keys, at, lg, key):  # type: ignore[no-untyped-def]
+def _place(keys, at, lg, key):
     """The place of a key in the table of 2^lg places at `at`, or the free one where it belongs."""
     mask = (np.uint64(1) << np.uint64(lg)) - np.uint64(1)
     place = (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - lg)
@@ -110,7 +110,7 @@ def _place(keys, at, lg, key):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _may_win(store, g, key, time):  # type: ignore[no-untyped-def]
+def _may_win(store, g, key, time):
     """Whether an entry is within the window and no greater value of its register is as late or later."""
     sketch = store.sketches[g]
     if time <= sketch.latest - store.params[1]:
@@ -125,7 +125,7 @@ def _may_win(store, g, key, time):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _rebuild(store, g):  # type: ignore[no-untyped-def]
+def _rebuild(store, g):
     """Move what may still win to a table at most half full. False, and nothing done, if there is no room."""
     sketch = store.sketches[g]
     at, old = sketch.where, np.int64(sketch.lg)
@@ -157,7 +157,7 @@ def _rebuild(store, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def add_entry(store, g, key, time):  # type: ignore[no-untyped-def]
+def add_entry(store, g, key, time):
     """See a value in a register at a time. False, and nothing done, if there is no room."""
     sketch = store.sketches[g]
     if time > sketch.latest:
@@ -186,7 +186,7 @@ _AHEAD = 16
 
 
 @lean
-def update_groups(store, groups, coupons, times, start):  # type: ignore[no-untyped-def]
+def update_groups(store, groups, coupons, times, start):
     """See each HLL coupon in its group at its time, from number `start`; how far there was room."""
     slots = (np.uint32(1) << np.uint32(store.params[0])) - np.uint32(1)
     for i in range(start, len(coupons)):
@@ -207,7 +207,7 @@ def update_groups(store, groups, coupons, times, start):  # type: ignore[no-unty
 
 
 @lean
-def estimates(store, after, table, registers, estimate, seen):  # type: ignore[no-untyped-def]
+def estimates(store, after, table, registers, estimate, seen):
     """What each sketch saw later than `after[g]`: the estimate, and the registers that certainly did."""
     lg_k = store.params[0]
     k = np.int64(1) << lg_k
@@ -229,7 +229,7 @@ def estimates(store, after, table, registers, estimate, seen):  # type: ignore[n
 
 
 @kernel
-def kept_entries(store, g):  # type: ignore[no-untyped-def]
+def kept_entries(store, g):
     """(keys, times) of what may still win, in the order of the keys."""
     sketch = store.sketches[g]
     keys = np.empty(np.int64(sketch.count), np.uint32)
@@ -246,7 +246,7 @@ def kept_entries(store, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def update_entries(store, groups, keys, times, start):  # type: ignore[no-untyped-def]
+def update_entries(store, groups, keys, times, start):
     """See each key in its group at its time, from number `start`; how far there was room."""
     for i in range(start, len(keys)):
         if not add_entry(store, groups[i], keys[i], times[i]):

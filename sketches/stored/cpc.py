@@ -102,7 +102,7 @@ class CPC(DistinctCounter):
         return float(self._peer.get_lower_bound(std_devs)), float(self._peer.get_upper_bound(std_devs))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+        return type(other) is type(self) and self.to_bytes() == bytes(other)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -30,7 +30,7 @@ _ALL = np.arange(64)
 
 
 @kernel
-def _peek(words, at):  # type: ignore[no-untyped-def]
+def _peek(words, at):
     """The twelve bits and more from bit `at` on; two more words than are in use must be there."""
     word = at >> 5
     both = np.uint64(words[word]) | np.uint64(words[word + 1]) << np.uint64(32)
@@ -38,7 +38,7 @@ def _peek(words, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _rest_is_padding(words, at, padding):  # type: ignore[no-untyped-def]
+def _rest_is_padding(words, at, padding):
     """Whether after bit `at` the words end as the writer pads them, all zeros."""
     used = len(words) - 2
     if (at + padding + 31) >> 5 != used:
@@ -51,7 +51,7 @@ def _rest_is_padding(words, at, padding):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _read_window(words, decoder, k, offset, sums):  # type: ignore[no-untyped-def]
+def _read_window(words, decoder, k, offset, sums):
     """Add a window's coupons to sums[0], their shares of the matrix to sums[1]. False if it is broken."""
     at, end = np.int64(0), 32 * (len(words) - 2)
     for _ in range(k):
@@ -71,7 +71,7 @@ def _read_window(words, decoder, k, offset, sums):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _read_table(words, decoder, base, entries, k, columns, offset, sums):  # type: ignore[no-untyped-def]
+def _read_table(words, decoder, base, entries, k, columns, offset, sums):
     """Add a table's surprises to the sums, and the first column that misses one to sums[2]."""
     at, end = np.int64(0), 32 * (len(words) - 2)
     row, column = np.int64(0), np.int64(0)

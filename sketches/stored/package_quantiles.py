@@ -75,7 +75,7 @@ class PackageQuantiles(Sketch):
             raise SketchError(f"{self.family}: an empty sketch has no quantiles and no ranks")
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+        return type(other) is type(self) and self.to_bytes() == bytes(other)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -188,7 +188,7 @@ class VarOpt(Sketch):
         return finite({"n": self.n, "weight": total, "values": self.samples().to_pylist()})
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+        return type(other) is type(self) and self.to_bytes() == bytes(other)
 
     __hash__ = None  # type: ignore[assignment]
 

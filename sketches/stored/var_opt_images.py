@@ -23,7 +23,7 @@ _FAMILY, _EMPTY = 13, 4
 MOST_ROWS, _MOST_WEIGHT = 1 << 48, 1e300
 
 
-class _Numbers(PyObjectSerDe):  # type: ignore[misc]
+class _Numbers(PyObjectSerDe):
     def __init__(self, form: str) -> None:
         super().__init__()
         self._form = struct.Struct(form)
@@ -38,7 +38,7 @@ class _Numbers(PyObjectSerDe):  # type: ignore[misc]
         return self._form.unpack_from(data, offset)[0], 8
 
 
-class _Strings(PyObjectSerDe):  # type: ignore[misc]
+class _Strings(PyObjectSerDe):
     """The package's own counts characters where the others count bytes."""
 
     def get_size(self, item: str) -> int:

@@ -29,7 +29,7 @@ def equivalents() -> np.ndarray:
 
 
 @lean
-def _gaussian(n, theta, std_devs, sign):  # type: ignore[no-untyped-def]
+def _gaussian(n, theta, std_devs, sign):
     """The classic bound with a continuity correction; `sign` −1 for the lower, 1 for the upper."""
     n_hat = (n + 0.5 * sign) / theta
     b = std_devs * np.sqrt((1.0 - theta) / theta)
@@ -38,7 +38,7 @@ def _gaussian(n, theta, std_devs, sign):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _exact(n, p, until):  # type: ignore[no-untyped-def]
+def _exact(n, p, until):
     """How many values until the chance that n of them were drawn exceeds `until`; n / p is at most 500."""
     term = p**n
     total = term
@@ -51,7 +51,7 @@ def _exact(n, p, until):  # type: ignore[no-untyped-def]
 
 
 @lean
-def lower_bound(n, theta, std_devs, table, tails):  # type: ignore[no-untyped-def]
+def lower_bound(n, theta, std_devs, table, tails):
     """Lower bound of the values that n kept hashes below theta (0 … 1) stand for."""
     count = np.float64(n)
     if theta >= 1.0 or n == 0:
@@ -70,7 +70,7 @@ def lower_bound(n, theta, std_devs, table, tails):  # type: ignore[no-untyped-de
 
 
 @lean
-def upper_bound(n, theta, std_devs, table, tails):  # type: ignore[no-untyped-def]
+def upper_bound(n, theta, std_devs, table, tails):
     """Upper bound of the values that n kept hashes below theta (0 … 1) stand for."""
     count = np.float64(n)
     if theta >= 1.0:
@@ -89,7 +89,7 @@ def upper_bound(n, theta, std_devs, table, tails):  # type: ignore[no-untyped-de
 
 
 @lean
-def answers(store, std_devs, table, tails, out):  # type: ignore[no-untyped-def]
+def answers(store, std_devs, table, tails, out):
     """(estimate, lower, upper) of each trimmed sketch into the rows of `out`."""
     for g in range(len(out)):
         sketch = store.sketches[g]

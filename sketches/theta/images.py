@@ -45,7 +45,7 @@ REASONS = {
 
 
 @lean
-def sizes(store, out):  # type: ignore[no-untyped-def]
+def sizes(store, out):
     """Trim each sketch; words (8 bytes) of its image."""
     for g in range(len(out)):
         trim(store, g)
@@ -57,7 +57,7 @@ def sizes(store, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_images(store, offsets, out):  # type: ignore[no-untyped-def]
+def write_images(store, offsets, out):
     """Write each trimmed sketch's image from word offsets[g] of `out` (uint64) on."""
     for g in range(len(offsets) - 1):
         at = offsets[g]
@@ -84,7 +84,7 @@ def write_images(store, offsets, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _packed(data, start, bit, bits):  # type: ignore[no-untyped-def]
+def _packed(data, start, bit, bits):
     """`bits` bits from bit number `bit` after byte `start`, the most significant first."""
     value = np.uint64(0)
     left = bits
@@ -100,7 +100,7 @@ def _packed(data, start, bit, bits):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _read_head(data, start, end, head):  # type: ignore[no-untyped-def]
+def _read_head(data, start, end, head):
     """Check a preamble; `head` takes (places, count or −1, theta, first byte, entry bits or 0, ordered)."""
     size = end - start
     if size < 8:
@@ -157,7 +157,7 @@ def _read_head(data, start, end, head):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _read_head_4(data, start, end, head):  # type: ignore[no-untyped-def]
+def _read_head_4(data, start, end, head):
     """The preamble of a packed image."""
     longs = np.int64(data[start])
     bits = np.int64(data[start + 3])
@@ -185,7 +185,7 @@ def _read_head_4(data, start, end, head):  # type: ignore[no-untyped-def]
 
 
 @lean
-def check_image(data, start, end, head):  # type: ignore[no-untyped-def]
+def check_image(data, start, end, head):
     """0 if ``data[start:end]`` is a Theta image, else a key of `REASONS`; for `head` see `_read_head`."""
     status = _read_head(data, start, end, head)
     if status:
@@ -215,7 +215,7 @@ def check_image(data, start, end, head):  # type: ignore[no-untyped-def]
 
 
 @lean
-def fold_images(store, groups, offsets, data, start, head):  # type: ignore[no-untyped-def]
+def fold_images(store, groups, offsets, data, start, head):
     """Unite image i, ``data[offsets[i]:offsets[i + 1]]``, with sketch groups[i], from image `start` on.
 
     Returns (how far it came, status): 0 for done, −1 for no room, else a key of `REASONS`.

@@ -86,7 +86,7 @@ def with_room(store: Store) -> Store:
 
 
 @lean
-def _allocate(store, lg):  # type: ignore[no-untyped-def]
+def _allocate(store, lg):
     """The first of 2^lg zeroed words, or −1 if the arena is full."""
     size = np.int64(1) << lg
     at = store.free[lg]
@@ -102,14 +102,14 @@ def _allocate(store, lg):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _release(store, at, lg):  # type: ignore[no-untyped-def]
+def _release(store, at, lg):
     """Chain a block into its free list; its first word holds the place of the next."""
     store.words[at] = store.free[lg]
     store.free[lg] = at
 
 
 @lean
-def _put(words, at, lg, value):  # type: ignore[no-untyped-def]
+def _put(words, at, lg, value):
     """Put a hash that is not there yet into the table of 2^lg places at `at`."""
     mask = (np.uint64(1) << np.uint64(lg)) - np.uint64(1)
     place = np.uint64(value) & mask
@@ -119,7 +119,7 @@ def _put(words, at, lg, value):  # type: ignore[no-untyped-def]
 
 
 @lean
-def hashes_of(store, g, out):  # type: ignore[no-untyped-def]
+def hashes_of(store, g, out):
     """Copy a sketch's hashes out, in no order; how many there are."""
     sketch = store.sketches[g]
     n = np.int64(0)
@@ -132,7 +132,7 @@ def hashes_of(store, g, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def select(values, k):  # type: ignore[no-untyped-def]
+def select(values, k):
     """The k-th smallest (from 0), found by quick-select, which moves the values about."""
     left = np.int64(0)
     right = np.int64(len(values) - 1)
@@ -158,7 +158,7 @@ def select(values, k):  # type: ignore[no-untyped-def]
 
 
 @lean
-def lower_theta(store, g, theta):  # type: ignore[no-untyped-def]
+def lower_theta(store, g, theta):
     """Lower a sketch's theta, and drop the hashes that are not below."""
     n = hashes_of(store, g, store.scratch)
     sketch = store.sketches[g]
@@ -175,7 +175,7 @@ def lower_theta(store, g, theta):  # type: ignore[no-untyped-def]
 
 
 @lean
-def trim(store, g):  # type: ignore[no-untyped-def]
+def trim(store, g):
     """Keep the 2^lg_k smallest hashes; theta becomes the next one's value."""
     k = np.int64(1) << store.lg_k[0]
     if store.sketches[g].count > k:
@@ -184,14 +184,14 @@ def trim(store, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def trim_all(store, n):  # type: ignore[no-untyped-def]
+def trim_all(store, n):
     """`trim` the first `n` sketches."""
     for g in range(n):
         trim(store, g)
 
 
 @lean
-def _grow(store, g):  # type: ignore[no-untyped-def]
+def _grow(store, g):
     """Give a sketch its first table or one twice as large. False, and nothing done, if there is no room."""
     old = np.int64(store.sketches[g].lg)
     lg = old + 1 if old else np.int64(LG_SMALLEST)
@@ -210,7 +210,7 @@ def _grow(store, g):  # type: ignore[no-untyped-def]
 
 
 @lean
-def add_hash(store, g, value):  # type: ignore[no-untyped-def]
+def add_hash(store, g, value):
     """Keep a hash if it is below theta and new. False, and nothing done, if there is no room."""
     sketch = store.sketches[g]
     if value <= 0 or value >= sketch.theta:

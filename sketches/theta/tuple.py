@@ -228,7 +228,7 @@ class Tuple(Sketch):
         return finite({"estimate": self.estimate(), "lower": lower, "upper": upper, "totals": totals})
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)  # type: ignore[call-overload]
+        return type(other) is type(self) and self.to_bytes() == bytes(other)
 
     __hash__ = None  # type: ignore[assignment]
 

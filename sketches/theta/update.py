@@ -27,7 +27,7 @@ NO_GROUP = -3
 
 
 @lean
-def hashes_of_int64(values, out):  # type: ignore[no-untyped-def]
+def hashes_of_int64(values, out):
     """Theta's hash of every int64, 63 bits; the smallest of them."""
     least = np.int64(0x7FFFFFFFFFFFFFFF)
     for i in range(len(out)):
@@ -39,7 +39,7 @@ def hashes_of_int64(values, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hashes_of_bytes(offsets, data, out):  # type: ignore[no-untyped-def]
+def hashes_of_bytes(offsets, data, out):
     """Theta's hash of every string in Arrow's buffers; zero, which no sketch keeps, for an empty one."""
     h1 = np.empty(HASHED, np.uint64)
     h2 = np.empty(HASHED, np.uint64)
@@ -82,7 +82,7 @@ def new_update_scratch() -> UpdateScratch:
 
 
 @lean
-def _below(hashes, theta, out):  # type: ignore[no-untyped-def]
+def _below(hashes, theta, out):
     """The places of hashes below theta; how many there are."""
     n = np.int64(0)
     for i in range(len(hashes)):
@@ -92,7 +92,7 @@ def _below(hashes, theta, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _add_below(store, g, hashes, candidates):  # type: ignore[no-untyped-def]
+def _add_below(store, g, hashes, candidates):
     """Keep what is below theta; the place of the first hash without room, or −1."""
     n = _below(hashes, store.sketches[g].theta, candidates)
     for j in range(n):
@@ -103,7 +103,7 @@ def _add_below(store, g, hashes, candidates):  # type: ignore[no-untyped-def]
 
 
 @lean
-def update_one_int64(store, values, start, scratch):  # type: ignore[no-untyped-def]
+def update_one_int64(store, values, start, scratch):
     """Count int64 values in sketch 0, from number `start`; how far there was room."""
     if len(values) > start:
         store.sketches[0].seen = 1
@@ -119,7 +119,7 @@ def update_one_int64(store, values, start, scratch):  # type: ignore[no-untyped-
 
 
 @lean
-def update_one(store, hashes, start, scratch):  # type: ignore[no-untyped-def]
+def update_one(store, hashes, start, scratch):
     """Count hashes in sketch 0, from number `start`; how far there was room."""
     for first in range(start, len(hashes), BLOCK):
         block = hashes[first : first + BLOCK]
@@ -135,7 +135,7 @@ def update_one(store, hashes, start, scratch):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _look_up(store, n, groups, hashes, flags):  # type: ignore[no-untyped-def]
+def _look_up(store, n, groups, hashes, flags):
     """Which rows' hashes are below their group's theta; False if a group number is not one of `n`."""
     sketches = store.sketches
     outside = False
@@ -149,7 +149,7 @@ def _look_up(store, n, groups, hashes, flags):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _gather(flags, out):  # type: ignore[no-untyped-def]
+def _gather(flags, out):
     """The places of the ones, without a branch; how many there are."""
     n = np.int64(0)
     for i in range(len(flags)):
@@ -159,7 +159,7 @@ def _gather(flags, out):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _fetch_tables(store, groups, hashes, candidates):  # type: ignore[no-untyped-def]
+def _fetch_tables(store, groups, hashes, candidates):
     """Have the tables' cache lines fetched ahead of the loop that changes them."""
     for place in candidates:
         i = np.uint64(place)
@@ -169,7 +169,7 @@ def _fetch_tables(store, groups, hashes, candidates):  # type: ignore[no-untyped
 
 
 @lean
-def update_groups(store, n, groups, hashes, start, scratch):  # type: ignore[no-untyped-def]
+def update_groups(store, n, groups, hashes, start, scratch):
     """Count each hash in its group, of which there are `n`, from number `start` on.
 
     Returns (how far it came, why it stopped): 0 at the end, NO_ROOM, or NO_GROUP for a block that holds a

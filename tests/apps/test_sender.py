@@ -73,15 +73,15 @@ class Away:
 
 def test_a_broker_that_is_away_at_the_start_is_waited_for_and_other_errors_are_told() -> None:
     gone = [KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN]
-    assert sender._partitions(Away(*gone), "posts") == 2  # type: ignore[arg-type]
+    assert sender._partitions(Away(*gone), "posts") == 2
     with pytest.raises(KafkaException):
-        sender._partitions(Away(gone[0], KafkaError._AUTHENTICATION), "posts")  # type: ignore[arg-type]
+        sender._partitions(Away(gone[0], KafkaError._AUTHENTICATION), "posts")
 
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "_PATIENCE", 0.0)
     with pytest.raises(KafkaException):
-        sender._partitions(Away(*[KafkaError._TRANSPORT] * 100), "posts")  # type: ignore[arg-type]
+        sender._partitions(Away(*[KafkaError._TRANSPORT] * 100), "posts")
 
 
 def test_a_replay_runs_in_its_own_process_and_tells_how_far_it_is(kafka: Any) -> None:

@@ -40,7 +40,7 @@ def test_no_kernel_holds_the_lock() -> None:
 
 
 @kernel
-def _wait_for(flags, me, other):  # type: ignore[no-untyped-def]
+def _wait_for(flags, me, other):
     """Say that this one runs, until the other one does too: with the lock held, neither ever would."""
     flags[me] = 1
     while flags[other] == 0 and flags[me] < 5_000_000_000:

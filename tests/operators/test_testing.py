@@ -109,7 +109,7 @@ def test_windows_are_closed_at_the_end_of_a_bounded_run() -> None:
 
 def test_keyed_windows_come_with_their_keys() -> None:
     tester = StreamTester(SOURCE.group_by("user").tumbling("1m").agg(posts=count()))
-    tester.feed([post(1), post(2, "bob"), post(3), post(4, None), post(75)])  # type: ignore[arg-type]
+    tester.feed([post(1), post(2, "bob"), post(3), post(4, None), post(75)])
     assert tester.windows().select("user", "posts").rows() == [("ann", 2), ("bob", 1), (None, 1)]
 
 

@@ -118,5 +118,5 @@ def test_a_connection_that_the_jvm_cuts_at_its_end_prints_nothing(capsys: pytest
         try:
             raise error
         except type(error):
-            server.handle_error(None, "somebody")  # type: ignore[arg-type]
+            server.handle_error(None, "somebody")
         assert ("Traceback" in capsys.readouterr().err) is printed

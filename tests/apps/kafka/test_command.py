@@ -43,7 +43,7 @@ def test_a_broker_is_started_shown_and_stopped(cache: Path, tmp_path: Path) -> N
     data = tmp_path / "data"
     started = run("start", "--data", str(data))
     assert started.exit_code == 0, started.output
-    address = re.search(r"127\.0\.0\.1:\d+", started.output)[0]  # type: ignore[index]
+    address = re.search(r"127\.0\.0\.1:\d+", started.output)[0]
     assert "already running" in run("start").output
     assert run("start", "--port", "9").exit_code == 1
 

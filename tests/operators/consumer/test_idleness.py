@@ -176,7 +176,7 @@ def test_bad_messages_that_never_cease_hold_no_window_open(kafka: Any, topic: Ca
 def test_a_partition_that_was_read_to_its_end_rests_for_good_in_a_bounded_run(kafka: Any) -> None:
     plan = Plan(stream_of(kafka, "posts"), "group", "table", 3, ends={0: 2, 1: 5})
     now = [7.0]
-    intake, idleness = Intake(plan), Idleness(plan, lambda: None, lambda: now[0])  # type: ignore[arg-type, return-value]
+    intake, idleness = Intake(plan), Idleness(plan, lambda: None, lambda: now[0])
     for partition in range(3):
         intake.begin(partition, Progress(plan.stream, "posts", partition, 0), [])
         idleness.take_up(partition)
@@ -188,7 +188,7 @@ def test_a_partition_that_was_read_to_its_end_rests_for_good_in_a_bounded_run(ka
     idleness.look(intake, {}, anew=False)
     assert intake.progress[0].rest == first
     idleness.look(intake, {}, anew=True)
-    assert intake.progress[0].rest.us == first.us + 1_000_000  # type: ignore[union-attr]
+    assert intake.progress[0].rest.us == first.us + 1_000_000
 
 
 def test_a_wall_clock_that_is_set_back_stops_no_checkpoint(

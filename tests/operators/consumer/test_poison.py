@@ -203,7 +203,7 @@ X = pl.DataFrame({"x": [1, 2, 3]})
         Decoded(X, np.array([2, 1, 0])),
         Decoded(X, None, np.array([0]), ["and a row, too"]),
         Decoded(X[1:], np.array([1, 2]), np.array([0]), []),
-        Decoded(X[1:], np.array([1, 2]), np.array([0]), [ValueError("no text")]),  # type: ignore[list-item]
+        Decoded(X[1:], np.array([1, 2]), np.array([0]), [ValueError("no text")]),
         Decoded(X.cast(pl.String)),
         Decoded(X.rename({"x": "y"})),
         None,
@@ -212,7 +212,7 @@ X = pl.DataFrame({"x": [1, 2, 3]})
 def test_messages_that_a_decoder_says_nothing_true_of_are_refused_and_not_lost(found: Any) -> None:
     class Wrong(Fragile):
         def decode(self, messages: Messages) -> Decoded:
-            return found  # type: ignore[no-any-return]
+            return found
 
     intake, account = taken([b"1", b"2", b"3"], value=Wrong())
     assert account == Account(3, dead_lettered=3)

@@ -25,7 +25,7 @@ class Doing:
     ids=["prints", "fails with a long error"],
 )
 def test_more_than_a_pipe_holds(code: str, length: int, capfd: pytest.CaptureFixture[str]) -> None:
-    process = WorkerProcess(Doing(code))  # type: ignore[arg-type]
+    process = WorkerProcess(Doing(code))
     process.join(120)
     error = process.error()
     assert isinstance(error, ValueError) and len(str(error)) == length
@@ -34,13 +34,13 @@ def test_more_than_a_pipe_holds(code: str, length: int, capfd: pytest.CaptureFix
 
 
 def test_a_process_that_is_well_has_no_error() -> None:
-    process = WorkerProcess(Doing("raise SystemExit(0)"))  # type: ignore[arg-type]
+    process = WorkerProcess(Doing("raise SystemExit(0)"))
     process.join(120)
     assert process.ended and process.told == "exit status 1" and isinstance(process.error(), SystemExit)
 
 
 def test_a_worker_that_fails_while_its_run_goes_on_says_why() -> None:
-    process = WorkerProcess(Doing("pass"))  # type: ignore[arg-type]  # None, which can't be worked on
+    process = WorkerProcess(Doing("pass"))  # None, which can't be worked on
     process.join(120)
     assert process.told == "exit status 1"
     assert isinstance(process.error(), AttributeError)

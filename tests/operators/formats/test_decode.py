@@ -29,7 +29,7 @@ class Lines:
 
 
 def stream(value: object) -> Stream:
-    source = Stream.from_kafka("lines", value=value)  # type: ignore[arg-type]
+    source = Stream.from_kafka("lines", value=value)
     return source.tumbling("1m", max_ahead=None).agg(rows=count())
 
 

@@ -126,7 +126,7 @@ def test_every_column_of_every_kind_of_message(
     ]
     for partition in (0, 1):
         for message in sent:
-            producer.produce(topic, partition=partition, **message)  # type: ignore[arg-type]
+            producer.produce(topic, partition=partition, **message)
     assert producer.flush(20) == 0
 
     with Reader(config, {(topic, 0): 0, (topic, 1): 0}, headers=True, source=source) as reader:
@@ -344,7 +344,7 @@ def test_a_finite_read_passes_what_compaction_took(
             left = sum(map(len, reader.read_to({(topic, 0): 60}, timeout=20)))
     assert left == 1, "the broker has not compacted the topic"
     for source in SOURCES:
-        with Reader(config, {(topic, 0): 0}, source=source) as reader:  # type: ignore[arg-type]
+        with Reader(config, {(topic, 0): 0}, source=source) as reader:
             read = [[int(o) for b in reader.read_to({(topic, 0): end}) for o in b.offset] for end in (10, 60)]
             assert read == [[], [59]]
             assert reader.positions()[(topic, 0)] >= 60
@@ -423,7 +423,7 @@ def test_a_broker_that_goes_away_is_waited_for(
     own_broker.create_topic("posts")
     send(own_broker, "posts", [b"0", b"1"])
     config = {"bootstrap.servers": own_broker.bootstrap_servers}
-    readers = {source: Reader(config, {("posts", 0): 0}, source=source) for source in SOURCES}  # type: ignore[arg-type]
+    readers = {source: Reader(config, {("posts", 0): 0}, source=source) for source in SOURCES}
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
         for reader in readers.values():
             assert values(read_all(reader, 2)) == [b"0", b"1"]

@@ -196,7 +196,7 @@ def test_aborted_transactions_and_markers_are_left_out_where_only_committed_mess
     )
 
     def taken(level: Any) -> list[int]:
-        records = RawRecords(0, TopicPartition("t", 0), Raw(data), level, [Aborted(0, 7)])  # type: ignore[arg-type]
+        records = RawRecords(0, TopicPartition("t", 0), Raw(data), level, [Aborted(0, 7)])
         assert records
         found = records.take()
         assert not records and found[-1].next == 7 == records.next_fetch_offset
@@ -212,7 +212,7 @@ def test_what_comes_before_a_broken_batch_is_given_out_first() -> None:
         + b"".join([batch_of(RECORDS[:2], 10)[:-1], b"?"])
         + batch_of(RECORDS[:2], 20)
     )
-    steps = RawRecords(0, TopicPartition("t", 3), Raw(data)).take()  # type: ignore[arg-type]
+    steps = RawRecords(0, TopicPartition("t", 3), Raw(data)).take()
     assert [step.next for step in steps] == [0, 2, 2]
     assert isinstance(steps[-1].batch, CorruptBatch) and steps[-1].batch.offset == 10
 
@@ -220,11 +220,11 @@ def test_what_comes_before_a_broken_batch_is_given_out_first() -> None:
 def test_a_source_gives_out_all_before_a_broken_batch_and_then_names_it() -> None:
     where = ("t", 0)
     good, bad = batch_of(RECORDS[:2], 0), batch_of(RECORDS[:3], 10, count=2)
-    steps = RawRecords(1, TopicPartition(*where), Raw(good + bad)).take()  # type: ignore[arg-type]
+    steps = RawRecords(1, TopicPartition(*where), Raw(good + bad)).take()
     source = RawSource({"bootstrap.servers": "nowhere:1"})
     answers = [{where: steps}]
     source._consumer = SimpleNamespace(poll=lambda *_: answers.pop() if answers else {})
-    source._fetcher = SimpleNamespace(faults=deque(), answers=0, ends={})  # type: ignore[assignment]
+    source._fetcher = SimpleNamespace(faults=deque(), answers=0, ends={})
     source._begin({where: 1})
     messages, _, faults = source.poll(100, 5.0)
     assert messages is not None and messages.offset.tolist() == [1] and not faults

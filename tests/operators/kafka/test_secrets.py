@@ -82,7 +82,7 @@ def test_what_shows_settings_shows_their_names_and_no_secret(name: str) -> None:
         for text in (repr(shown), str(shown), f"{shown}"):
             assert MARK not in text and name in text
     assert "gauge" in repr(asked)
-    assert asked.source.config == config  # type: ignore[union-attr]
+    assert asked.source.config == config
 
 
 def test_settings_travel_whole() -> None:

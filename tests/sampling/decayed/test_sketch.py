@@ -95,7 +95,7 @@ def test_the_same_weights_decay_counts() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     for wrong in (0, -1.0, float("nan"), float("inf"), "1m", timedelta(0)):
         with pytest.raises(SketchError, match="half_life must be"):
-            DecayedReservoir(3, wrong)  # type: ignore[arg-type]
+            DecayedReservoir(3, wrong)
     sample = DecayedReservoir(3, 60.0)
     with pytest.raises(TypeError, match="event times"):
         sample.update([1])

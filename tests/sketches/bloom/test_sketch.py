@@ -110,10 +110,10 @@ def test_what_can_be_added_and_what_not() -> None:
         {"capacity": 10**12},
     ):
         with pytest.raises(SketchError):
-            Bloom(**bad)  # type: ignore[arg-type]
+            Bloom(**bad)
     for other in (Bloom(10), Bloom(seed=1), Bloom(layout="spark_v2"), 3):
         with pytest.raises(SketchError, match="can't merge"):
-            Bloom().merge(other)  # type: ignore[arg-type]
+            Bloom().merge(other)
     full = Bloom(1, 0.5).update(np.arange(10_000))
     assert full.count() == math.inf and full.rate == 1.0 and full.answer() == {"count": None, "rate": 1.0}
     assert "rate 100.00%" in repr(full)

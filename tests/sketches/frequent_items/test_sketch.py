@@ -282,7 +282,7 @@ def test_refusals() -> None:
         with pytest.raises(SketchError, match="max_size must be"):
             FrequentItems(bad)
     with pytest.raises(SketchError, match="kind"):
-        FrequentItems(kind="double")  # type: ignore[arg-type]
+        FrequentItems(kind="double")
     with pytest.raises(TypeError, match="counts strings"):
         FrequentItems(kind="string").update([1])
     with pytest.raises(TypeError, match="counts longs"):
@@ -296,7 +296,7 @@ def test_refusals() -> None:
     with pytest.raises(OverflowError):
         full.merge(full.copy())
     with pytest.raises(ValueError, match="no_false"):
-        full.frequent(no_false="both")  # type: ignore[arg-type]
+        full.frequent(no_false="both")
     with pytest.raises(IndexError):
         FrequentItemsGroups(2).update([2], ["a"])
 

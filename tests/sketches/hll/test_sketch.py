@@ -280,9 +280,9 @@ def test_questions_that_have_no_answer_are_refused() -> None:
     with pytest.raises(ValueError, match="standard deviations"):
         HLL().bounds(4)
     with pytest.raises(ValueError, match="hll_6"):
-        HLL().to_bytes("hll_6")  # type: ignore[arg-type]
+        HLL().to_bytes("hll_6")
     with pytest.raises(SketchError, match="can't merge"):
-        HLL().merge("sketch")  # type: ignore[arg-type]
+        HLL().merge("sketch")
     with pytest.raises(SketchError, match="binary column"):
         HLLGroups(1).merge([0], pa.array([5]))
     assert HLL().__or__(5) is NotImplemented

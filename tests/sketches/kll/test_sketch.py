@@ -247,7 +247,7 @@ def test_cdf_and_pmf_agree_with_ranks() -> None:
 def test_wrong_questions_name_what_was_wrong() -> None:
     for wrong in (7, 65_536, 200.0, True):
         with pytest.raises(SketchError, match="k must be"):
-            KLL(wrong)  # type: ignore[arg-type]
+            KLL(wrong)
     with pytest.raises(SketchError, match="empty"):
         KLL().quantile(0.5)
     with pytest.raises(SketchError, match="from 0 to 1"):
@@ -255,7 +255,7 @@ def test_wrong_questions_name_what_was_wrong() -> None:
     with pytest.raises(SketchError, match="longs"):
         KLL(kind="long").merge(KLL())
     with pytest.raises(SketchError, match="kind must be"):
-        KLL(kind="int")  # type: ignore[arg-type]
+        KLL(kind="int")
 
 
 def test_answer_and_repr() -> None:

@@ -204,7 +204,7 @@ def test_impossible_sketches_are_refused() -> None:
     with pytest.raises(SketchError, match="can't be merged"):
         SlidingHLL(window=5.0).merge(SlidingHLL(window=6.0))
     with pytest.raises(SketchError, match="can't merge"):
-        SlidingHLL().merge("sketch")  # type: ignore[arg-type]
+        SlidingHLL().merge("sketch")
 
 
 def test_broken_bytes_are_refused(guarded: Any) -> None:

@@ -39,7 +39,7 @@ def test_offsets_survive_spark_s_log() -> None:
 @pytest.mark.parametrize("other", [{}, {"posts": {"0": 5}}, {"query": "q", "offsets": {"t": {"x": 1}}}, []])
 def test_the_checkpoint_of_another_source_is_refused(other: object) -> None:
     with pytest.raises(ValueError, match="give the query a checkpoint folder of its own"):
-        Offsets.from_json(other)  # type: ignore[arg-type]
+        Offsets.from_json(other)
 
 
 def test_what_workers_report_comes_back_and_nothing_else_does() -> None:

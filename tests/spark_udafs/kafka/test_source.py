@@ -42,7 +42,7 @@ class Query:
     ) -> None:
         given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "startingOffsets": "earliest", **options}
         source = KafkaSketchSource if stream is None else bound(stream, {})
-        reader = source(given).streamReader(None)  # type: ignore[arg-type]
+        reader = source(given).streamReader(None)
         assert isinstance(reader, KafkaStreamReader)
         self.reader = reader
         self.log = [reader.initialOffset()] if log is None else list(log)
@@ -597,7 +597,7 @@ def test_tasks_are_split_for_messages_and_never_for_sketches(
     query = Query(kafka, subscribe=name, minPartitions="4")
     end = query.reader.latestOffset(query.log[0], ALL)
     tasks = query.reader.partitions(query.log[0], end)
-    sizes = [[(r.end - r.start) for r in task.ranges] for task in tasks]  # type: ignore[attr-defined]
+    sizes = [[(r.end - r.start) for r in task.ranges] for task in tasks]
     assert sizes == [[10], [10], [10], [10]]
     query = sketches(name, minPartitions="4")
     end = query.reader.latestOffset(query.log[0], ALL)

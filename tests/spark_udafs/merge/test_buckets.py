@@ -79,7 +79,7 @@ class Handle:
 def test_a_bucket_is_merged_as_it_comes_and_given_out_once() -> None:
     found = [table(seed, stream()) for seed in (4, 5)]
     handle, merging = Handle(), BucketMerge(schema_of(stream()))
-    merging.init(handle)  # type: ignore[arg-type]
+    merging.init(handle)
     key = (0, 0, MINUTE + 1)
     for whole in found:
         rows = iter([Row(__table=to_ipc(whole.slice(0, 100))), Row(__table=to_ipc(whole.slice(100, 100)))])
@@ -94,7 +94,7 @@ def test_a_bucket_is_merged_as_it_comes_and_given_out_once() -> None:
 def test_state_of_another_definition_is_refused() -> None:
     own = schema_of(stream(seen=ask.quantiles("id", 0.02)))
     handle, merging = Handle(), BucketMerge(own)
-    merging.init(handle)  # type: ignore[arg-type]
+    merging.init(handle)
     kept = to_ipc(table(6, stream()))
     told = r'the aggregate "seen" changed from .*0\.01.* to .*0\.02.* checkpoint folder of its own'
     with pytest.raises(ChangedDefinition, match=told):
