@@ -50,7 +50,7 @@ _EXPORTS: dict[str, str] = {
     "SlidingHLL": ".sketches.sliding_hll",
     "SlidingWindowSample": ".sampling.sliding",
     "StratifiedReservoir": ".sampling.stratified",
-    "Stream": ".operators.definition.stream",
+    "Stream": ".stream",
     "StreamTester": ".operators.testing",
     "Summary": ".operators.consumer.runner",
     "TDigest": ".sketches.stored.tdigest",

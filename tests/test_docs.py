@@ -16,7 +16,8 @@ FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "apps"]
 
 
 def modules() -> list[str]:
-    paths = sorted(path.relative_to(ROOT) for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
+    rooms = [path for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
+    paths = sorted(path.relative_to(ROOT) for path in [ROOT / "stream.py", *rooms])
     return [
         ".".join(["streamgauge", *path.with_suffix("").parts]).removesuffix(".__init__") for path in paths
     ]

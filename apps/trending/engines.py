@@ -181,8 +181,10 @@ class Spark:
         writer.foreachBatch(lambda frame, _: frame.toArrow()).start().awaitTermination()
 
     def _writer(self, stream: Stream, name: str) -> Any:
+        from ...spark_udafs.run import on_spark
+
         # In update mode, each micro-batch gives the windows that it changed: they can be seen as they fill.
-        table = stream.on_spark(self._session, idle_seconds=3600.0)
+        table = on_spark(stream, self._session, idle_seconds=3600.0)
         checkpoint = f"{self._folder.name}/{name}"
         return table.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
 

@@ -1,8 +1,8 @@
 """The definition of a stream: what is read, how rows are transformed, what is kept of them.
 
-A `Stream` is a value: every method gives a new one, it pickles, and it runs nowhere by itself. The same
-definition runs straight off Kafka (`run`) and on Spark (`on_spark`): same expressions, same sketches, same
-table.
+A `Stream` is a value: every method gives a new one, it pickles, and it knows no engine. Engines take it as
+their argument: `operators.consumer.runner` runs it straight off Kafka, `spark_udafs.run` on Spark, with the
+same expressions, the same sketches and the same table.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import polars as pl
 
+from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
 from .aggregates import Aggregate
@@ -25,11 +26,6 @@ from .sources import FrameSource, KafkaSource
 from .steps import Step
 from .windows import Tumbling, Window
 
-if TYPE_CHECKING:
-    from ..consumer.merger import DeliveryName
-    from ..consumer.runner import OnWindow, Run, Summary
-    from ..formats.decode import Decoder
-
 _EXAMPLE = '"user": pl.String'
 _RESERVED = ("window_start", "window_end")
 
@@ -37,6 +33,8 @@ _RESERVED = ("window_start", "window_end")
 @dataclass(frozen=True, eq=False)
 class Stream:
     """A stream's definition.
+
+    Every method gives the type it was called on, so that a subclass stays one.
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count, distinct
@@ -58,11 +56,7 @@ class Stream:
     window: Window | None = None
     delay_us: int = 10_000_000
     max_ahead_us: int = 3_600_000_000
-    aggregates: Mapping[str, Aggregate] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        if self.aggregates is None:
-            object.__setattr__(self, "aggregates", {})
+    aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
 
     @classmethod
     def from_kafka(
@@ -74,7 +68,7 @@ class Stream:
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         config: Mapping[str, Any] | None = None,
         message: Sequence[str] | Mapping[str, str] = (),
-    ) -> Stream:
+    ) -> Self:
         """The messages of `topic`, their values decoded by `value`, such as ``json({"user": pl.String})``.
 
         `time` is the column, or an expression over the decoded columns, that holds the event time; without
@@ -103,31 +97,31 @@ class Stream:
         return cls(source, _time(time, source.schema))
 
     @classmethod
-    def from_batches(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Stream:
+    def from_batches(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Self:
         """Rows that the caller brings as Polars frames of this schema."""
         found = pl.Schema(schema)
         return cls(FrameSource(found), _time(time, found))
 
-    def filter(self, *predicates: pl.Expr) -> Stream:
+    def filter(self, *predicates: pl.Expr) -> Self:
         """Keep the rows for which all predicates hold."""
         return self._with(Step("filter", predicates))
 
-    def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Stream:
+    def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Self:
         """Add columns, or replace them."""
         return self._with(Step("with_columns", _expressions(columns, named)))
 
-    def select(self, *columns: str | pl.Expr, **named: pl.Expr) -> Stream:
+    def select(self, *columns: str | pl.Expr, **named: pl.Expr) -> Self:
         """Keep only these columns."""
         return self._with(Step("select", _expressions(columns, named)))
 
-    def explode(self, *columns: str) -> Stream:
+    def explode(self, *columns: str) -> Self:
         """One row for each element of a list column; an empty list leaves one row with a null."""
         for name in columns:
             if name in self.columns and not isinstance(self.columns[name], (pl.List, pl.Array)):
                 raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, no list")
         return self._with(Step("explode", _expressions(columns, {})))
 
-    def group_by(self, *keys: str) -> Stream:
+    def group_by(self, *keys: str) -> Self:
         """Keep separate sketches for each combination of these columns' values."""
         if wrong := [key for key in keys if not isinstance(key, str)]:
             raise TypeError(f'group_by: {wrong[0]!r} is no name; write .group_by("country", "language")')
@@ -151,7 +145,7 @@ class Stream:
                 raise TypeError(f"group_by: {key!r} is of type {self.columns[key]}; explode it first")
         return replace(self, keys=keys)
 
-    def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Stream:
+    def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Self:
         """Windows of length `every`, side by side.
 
         A window is given out once all partitions are `delay` past its end. A row is late, and left out, if
@@ -178,7 +172,7 @@ class Stream:
         ahead = -1 if max_ahead is None else microseconds(max_ahead)
         return replace(self, window=Tumbling.every(every), delay_us=microseconds(delay), max_ahead_us=ahead)
 
-    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Stream:
+    def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Self:
         """What is kept of each window and group, by the name of its column in the table."""
         if unnamed:
             raise TypeError("agg: name each aggregate's column, such as posts=count()")
@@ -246,108 +240,13 @@ class Stream:
         text = json.dumps(self.definition(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def complete(self) -> Stream:
+    def complete(self) -> Self:
         """The stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""
         if not self.aggregates or self.window is None:
             raise ValueError('the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count())')
         return self
 
-    def run(
-        self,
-        *,
-        delivery: DeliveryName = "exactly_once",
-        until: Literal["latest"] | None = None,
-        on_window: OnWindow | None = None,
-        workers: int = 1,
-        group_id: str | None = None,
-        start: Literal["earliest", "latest"] = "earliest",
-        table_partitions: int = 1,
-        dead_letters: str | None = "",
-        checkpoint_seconds: float = 1.0,
-        idle_seconds: float = 5.0,
-        keep_windows: int = 1_000,
-    ) -> Summary:
-        """Run as a Kafka consumer, and give what came of it.
-
-        With ``until="latest"`` it ends when all messages that are there now are in; without, on Ctrl-C. The
-        options are those of `start`. Raises what ended it, `TopicError` if the topic doesn't exist.
-
-            posts.run(until="latest", workers=2).windows()
-            posts.run(on_window=lambda table: print(query(table)))
-
-        A window that only silence has closed may come to `on_window` again (see `start`).
-        """
-        from ..consumer import runner
-
-        return runner.run(
-            self,
-            delivery=delivery,
-            until=until,
-            on_window=on_window,
-            workers=workers,
-            group_id=group_id,
-            start=start,
-            table_partitions=table_partitions,
-            dead_letters=dead_letters,
-            checkpoint_seconds=checkpoint_seconds,
-            idle_seconds=idle_seconds,
-            keep_windows=keep_windows,
-        )
-
-    def start(
-        self,
-        *,
-        delivery: DeliveryName = "exactly_once",
-        until: Literal["latest"] | None = None,
-        on_window: OnWindow | None = None,
-        workers: int = 1,
-        group_id: str | None = None,
-        start: Literal["earliest", "latest"] = "earliest",
-        table_partitions: int = 1,
-        dead_letters: str | None = "",
-        checkpoint_seconds: float = 1.0,
-        idle_seconds: float = 5.0,
-        keep_windows: int = 1_000,
-    ) -> Run:
-        """Start as a Kafka consumer, and come back at once with the running stream in hand.
-
-            run = posts.start(group_id="trends", on_window=lambda table: print(query(table)))
-            query(run.table())     # the answers so far, those of windows that still fill included
-            run.summary()          # what became of the messages, and how many wait
-            run.stop()             # in order; run.wait() gives the last summary
-
-        `on_window` gets the table of sketches of each window as it closes. A window that only silence has
-        closed may come again, whole, with the rows that followed: its `window_start`, with the keys, is what
-        to replace the earlier one by. `group_id` names the consumer group: runs of the same group share the
-        work, and a later one goes on where the last ended; without one the run is on its own, reads from the
-        start and leaves nothing behind. `workers` beyond one are processes of their own. `dead_letters` names
-        the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops
-        them). See `operators.consumer.runner.start` for the rest.
-        """
-        from ..consumer import runner
-
-        return runner.start(
-            self,
-            delivery=delivery,
-            until=until,
-            on_window=on_window,
-            workers=workers,
-            group_id=group_id,
-            start=start,
-            table_partitions=table_partitions,
-            dead_letters=dead_letters,
-            checkpoint_seconds=checkpoint_seconds,
-            idle_seconds=idle_seconds,
-            keep_windows=keep_windows,
-        )
-
-    def on_spark(self, spark: Any, **options: Any) -> Any:
-        """Run on a Spark session; see `spark_udafs.run.on_spark`."""
-        from ...spark_udafs.run import on_spark
-
-        return on_spark(self, spark, **options)
-
-    def _with(self, step: Step) -> Stream:
+    def _with(self, step: Step) -> Self:
         for expression in step.expressions:
             if not isinstance(expression, pl.Expr):
                 hint = 'pl.col("lang") == "en"' if step.verb == "filter" else 'pl.col("price") * 2'

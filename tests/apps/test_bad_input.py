@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
@@ -61,16 +62,16 @@ MESSAGES: dict[str, tuple[bytes | None, str]] = {
 
 
 def run_locally(stream: Stream, _: Any, __: Path) -> tuple[pa.Table, Account]:
-    summary = stream.run(until="latest")
+    summary = run(stream, until="latest")
     return summary.table, summary.account
 
 
 def run_on_spark(stream: Stream, request: Any, folder: Path) -> tuple[pa.Table, Account]:
     from streamgauge.operators.table.schema import read_parquet
-    from streamgauge.spark_udafs.run import account_of, write
+    from streamgauge.spark_udafs.run import account_of, on_spark, write
     from streamgauge.spark_udafs.sinks import ParquetSink
 
-    table = stream.on_spark(request.getfixturevalue("spark"))
+    table = on_spark(stream, request.getfixturevalue("spark"))
     started = write(table, folder / "checkpoint", ParquetSink(folder / "table"), available_now=True)
     assert started.awaitTermination(120)
     return merge([read_parquet(path) for path in (folder / "table").glob("*.parquet")]), account_of(started)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregates import Aggregate
 from streamgauge.operators.definition.stream import Stream
@@ -87,11 +88,11 @@ def test_the_same_windows_sketches_and_account_as_straight_off_kafka(
 ) -> None:
     stream = everything_from(filled, asked)
     kafka.create_topic(f"{filled}.windows", 2)
-    table = stream.on_spark(spark, max_per_trigger=1_700)
+    table = on_spark(stream, spark, max_per_trigger=1_700)
     written = KafkaSink(f"{filled}.windows", kafka.bootstrap_servers)
     query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"), written)
     assert len(query.recentProgress) >= 4
-    summary = stream.run(until="latest")
+    summary = run(stream, until="latest")
     assert account_of(query) == summary.account
     assert summary.account.balanced
     assert summary.account.late == 15
@@ -134,7 +135,7 @@ def test_a_bounded_read_merges_in_one_go(
 
     stream = everything_from(filled, asked)
     table = as_table(on_spark(stream, spark, streaming=False, dead_letters=None))
-    same_tables(table, merge(stream.run(until="latest", dead_letters=None).table), draws=False)
+    same_tables(table, merge(run(stream, until="latest", dead_letters=None).table), draws=False)
 
 
 DRIVER = """
@@ -187,7 +188,7 @@ def test_a_killed_query_goes_on_without_loss_or_double_counting(
     table = on_spark(stream, spark, max_per_trigger=2_000, dead_letters=None)
     query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
     assert query.recentProgress[0]["batchId"] == last
-    summary = stream.run(until="latest", dead_letters=None)
+    summary = run(stream, until="latest", dead_letters=None)
     assert account_of(query) == summary.account
     same_tables(windows_of(tmp_path / "windows"), merge(summary.table), draws=False)
 

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct, max, top_k
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
@@ -108,14 +109,15 @@ def test_what_is_not_a_part_of_a_message_is_refused(message, error, words: str) 
 
 
 def run_locally(stream: Stream, _: Any, __: Path) -> tuple[pa.Table, Account]:
-    summary = stream.run(until="latest")
+    summary = run(stream, until="latest")
     return summary.table, summary.account
 
 
 def run_on_spark(stream: Stream, request: Any, folder: Path) -> tuple[pa.Table, Account]:
+    from streamgauge.spark_udafs.run import on_spark
     from streamgauge.spark_udafs.tables import as_table
 
-    table = as_table(stream.on_spark(request.getfixturevalue("spark"), streaming=False))
+    table = as_table(on_spark(stream, request.getfixturevalue("spark"), streaming=False))
     return merge([table]), Account()
 
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.sources import KafkaSource
 from streamgauge.operators.definition.stream import Stream
@@ -126,7 +127,7 @@ def test_a_run_tells_none(kafka: Any, posts: Any, caplog: pytest.LogCaptureFixtu
         caplog.at_level(logging.DEBUG, "streamgauge.kafka"),
         caplog.at_level(logging.DEBUG, LIBRARY_LOG.name),
     ):
-        summary = topic.stream.run(until="latest")
+        summary = run(topic.stream, until="latest")
     printed = capfd.readouterr()
     assert summary.account.read == 600 and caplog.text
     assert MARK not in caplog.text + printed.out + printed.err + repr(summary) + str(summary.table.schema)

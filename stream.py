@@ -1,0 +1,179 @@
+"""What `from streamgauge import Stream` gives: a stream's definition that can also be run.
+
+The definition (`operators.definition.stream.Stream`) knows no engine, and each engine takes it as an
+argument. This module stands above both and only hands on: no engine is imported before it is asked to run
+something, and nothing in the package imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from .operators.definition.stream import Stream as Definition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from .operators.consumer.merger import DeliveryName
+    from .operators.consumer.runner import OnWindow, Run, Summary
+
+
+class Stream(Definition):
+    """A stream: what is read, how its rows are transformed, what is kept of them; and where it runs.
+
+    Begin with `from_kafka`, or with `from_batches` to try something out. Each further method gives a new
+    stream, so one can be the beginning of several. Nothing is read before `run`, `start` or `on_spark`.
+
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, count, distinct, json
+    >>> schema = {"user": pl.String, "lang": pl.String}
+    >>> posts = Stream.from_kafka("posts", value=json(schema)).group_by("lang").tumbling("1m")
+    >>> by_language = posts.agg(posts=count(), users=distinct("user"))
+    >>> tester = StreamTester(by_language)
+    >>> rows = [{"user": user, "lang": "en"} for user in ("ann", "bob", "ann")]
+    >>> tester.feed(rows).counted, tester.finish().windows()["posts"].to_list()
+    (3, [3])
+    """
+
+    def run(
+        self,
+        *,
+        delivery: DeliveryName = "exactly_once",
+        until: Literal["latest"] | None = None,
+        on_window: OnWindow | None = None,
+        workers: int = 1,
+        group_id: str | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        table_partitions: int = 1,
+        dead_letters: str | None = "",
+        checkpoint_seconds: float = 1.0,
+        idle_seconds: float = 5.0,
+        keep_windows: int = 1_000,
+    ) -> Summary:
+        """Run as a Kafka consumer until the end, and give what came of it.
+
+        With ``until="latest"`` it ends when all messages that are there now are in. Without, it goes on until
+        Ctrl-C, SIGTERM or SIGHUP end it in order, unless the program handles those itself; the summary then
+        says `interrupted`. All options are those of `start`, and it raises what `start` and `Run.wait` raise.
+
+            posts.run(until="latest", workers=2).windows()
+            posts.run(on_window=lambda table: print(query(table)))
+
+        Options are checked before a broker is asked:
+
+        >>> import polars as pl
+        >>> from streamgauge import count, json
+        >>> posts = Stream.from_kafka("posts", value=json({"user": pl.String})).tumbling("1m").agg(n=count())
+        >>> posts.run(until="latest", workers=0)
+        Traceback (most recent call last):
+        ValueError: workers is 0; it is a whole number from 1 on
+        """
+        from .operators.consumer import runner
+
+        return runner.run(
+            self,
+            delivery=delivery,
+            until=until,
+            on_window=on_window,
+            workers=workers,
+            group_id=group_id,
+            start=start,
+            table_partitions=table_partitions,
+            dead_letters=dead_letters,
+            checkpoint_seconds=checkpoint_seconds,
+            idle_seconds=idle_seconds,
+            keep_windows=keep_windows,
+        )
+
+    def start(
+        self,
+        *,
+        delivery: DeliveryName = "exactly_once",
+        until: Literal["latest"] | None = None,
+        on_window: OnWindow | None = None,
+        workers: int = 1,
+        group_id: str | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        table_partitions: int = 1,
+        dead_letters: str | None = "",
+        checkpoint_seconds: float = 1.0,
+        idle_seconds: float = 5.0,
+        keep_windows: int = 1_000,
+    ) -> Run:
+        """Start as a Kafka consumer, and come back at once with the running stream in hand.
+
+            run = posts.start(group_id="trends", on_window=lambda table: print(query(table)))
+            query(run.table())     # the answers so far, those of windows that still fill included
+            run.summary()          # what became of the messages, and how many wait
+            run.stop()             # in order; run.wait() gives the last summary
+
+        `on_window` gets the table of sketches of each window as it closes. A window that only silence has
+        closed may come again, whole, with the rows that followed: its `window_start`, with the keys, is what
+        to replace the earlier one by. `group_id` names the consumer group: runs of the same group share the
+        work, and a later one goes on where the last ended; without one the run is on its own, reads from the
+        start and leaves nothing behind. `workers` beyond one are processes of their own. `dead_letters` names
+        the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops
+        them). See `operators.consumer.runner.start` for the rest.
+        """
+        from .operators.consumer import runner
+
+        return runner.start(
+            self,
+            delivery=delivery,
+            until=until,
+            on_window=on_window,
+            workers=workers,
+            group_id=group_id,
+            start=start,
+            table_partitions=table_partitions,
+            dead_letters=dead_letters,
+            checkpoint_seconds=checkpoint_seconds,
+            idle_seconds=idle_seconds,
+            keep_windows=keep_windows,
+        )
+
+    def on_spark(
+        self,
+        spark: SparkSession,
+        *,
+        streaming: bool = True,
+        start: Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]] = "earliest",
+        max_per_trigger: int | None = None,
+        dead_letters: str | None = "",
+        idle_seconds: float = 5.0,
+        close_at_end: bool = True,
+        options: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """The table of sketches as a DataFrame, merged in Spark, its windows closed in time.
+
+            write(posts.on_spark(session()), "checkpoint", ConsoleSink()).awaitTermination()
+            posts.on_spark(session(), streaming=False).show()      # what is in the topic now, read once
+
+        `start` is where a new query begins, `max_per_trigger` the offsets a micro-batch reads at most;
+        `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
+        named; None drops them). Partitions that are silent for `idle_seconds` hold no window open. With the
+        trigger ``availableNow`` the last windows are closed at the end, with ``close_at_end=False`` they stay
+        open for the next run. `options` are further ones of the source, in the names of Spark's own. See
+        `spark_udafs.run.on_spark` for what is promised of windows, and what is raised:
+
+        >>> import polars as pl
+        >>> from streamgauge import count
+        >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(n=count())
+        >>> rows.on_spark(None)
+        Traceback (most recent call last):
+        TypeError: this stream's rows come from frames; only Stream.from_kafka(...) runs on Spark
+        """
+        from .spark_udafs.run import on_spark
+
+        return on_spark(
+            self,
+            spark,
+            streaming=streaming,
+            start=start,
+            max_per_trigger=max_per_trigger,
+            dead_letters=dead_letters,
+            idle_seconds=idle_seconds,
+            close_at_end=close_at_end,
+            options=options,
+        )
