@@ -11,8 +11,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench.processor import head
+
 HERE = Path(__file__).parent
-NO_SCRIPTS = {"__main__", "columns", "engines", "measure", "topic"}
+NO_SCRIPTS = {"__main__", "columns", "compiled", "engines", "measure", "processor", "topic"}
 COLUMNS = ["claim", "ours", "peer", "ratio", "target"]
 RUN = """
 import importlib, json, sys
@@ -29,6 +31,7 @@ def scripts(words: list[str]) -> list[str]:
 def main(words: list[str]) -> int:
     """Each script in a process of its own, so that none inherits another's threads and caches."""
     console = Console(width=max(Console().width, 120) if not sys.stdout.isatty() else None)
+    console.print(head(), highlight=False)
     failed = 0
     for name in scripts(words):
         with console.status(f"running {name}"):

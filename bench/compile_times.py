@@ -1,0 +1,128 @@
+"""What compiling costs in a fresh environment: the first call of each family, and each kernel.
+
+Told in units of a Python loop of 20 million additions, both in seconds of processor time and taking turns. Only
+the total on all cores is told in seconds of the clock, so it needs a quiet machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from bench.compiled import UNIT, compilations, loop
+from bench.measure import line
+from bench.processor import cores
+
+KERNELS_TOLD = 50
+HERE = "bench.compile_times"
+
+
+def family(name: str) -> dict[str, Any]:
+    """Run in a process with an empty cache: the first update of a family, then everything it can compile."""
+    from streamgauge.operators import warm
+
+    columns = [column for _, of, column in warm.steps() if of.name == name]
+    of = warm.FAMILIES[name]
+    params: dict[str, Any] = {**of.params, **of.of_column(columns[0].type)}
+    if "type" in params:
+        params["type"] = columns[0].type
+    values = columns[0].to_numpy()
+    inputs = dict.fromkeys(of.inputs, values)
+    sketch: Any = of.groups_class()(1, **params) if of.exact else of.sketch_class()(**params)
+    with compilations() as found:
+        if of.exact:
+            sketch.update(values * 0, columns[0], **inputs)
+        else:
+            sketch.update(columns[0], **inputs)
+        first, kernels = found.seconds, len(found.kernels)
+        for column in columns:
+            warm.exercise(of, column)
+        whole = found.seconds
+    return {"first": first, "kernels": kernels, "all": whole, "unit": found.unit}
+
+
+def everything() -> dict[str, Any]:
+    """Run in a process with an empty cache: all families, one after another."""
+    from streamgauge.operators import warm
+
+    with compilations() as found:
+        for _, of, column in warm.steps():
+            warm.exercise(of, column)
+        whole = found.seconds
+    return {"all": whole, "unit": found.unit, "kernels": found.kernels}
+
+
+def fresh(*words: str) -> str:
+    """What a process that finds no compiled kernel prints."""
+    with tempfile.TemporaryDirectory() as empty:
+        done = subprocess.run(
+            [sys.executable, "-m", *words],
+            env={**os.environ, "NUMBA_CACHE_DIR": empty},
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)} failed: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def told(*words: str) -> dict[str, Any]:
+    """The last line of this script's own output in a fresh process."""
+    return json.loads(fresh(HERE, *words).splitlines()[-1])
+
+
+def first_call(name: str) -> dict[str, Any]:
+    """The line of one family."""
+    found = told("family", name)
+    first, unit = found["first"], found["unit"]
+    ours = f"{first:.2f} s, {found['kernels']} kernels; all it has {found['all'] / unit:.1f} ×"
+    return line(f"first update, nothing compiled: {name}", ours, _shown(unit), first / unit, "≤ 2.5")
+
+
+def _shown(unit: float) -> str:
+    return f"20 M additions {unit:.2f} s"
+
+
+def all_cores() -> dict[str, Any]:
+    """The line of the command that compiles everything, in seconds of the clock."""
+    clock = time.perf_counter
+    start = clock()
+    fresh("streamgauge.operators.warm")
+    between = clock()
+    loop(UNIT)
+    unit, took = clock() - between, between - start
+    return line(f"all families, {cores()} cores", f"{took:.0f} s", _shown(unit), took / unit, "≤ 60")
+
+
+def by_kernel(compiled: list[tuple[str, float]], unit: float) -> list[dict[str, Any]]:
+    """The kernels that cost most, without those they call, all signatures together."""
+    totals: dict[str, list[float]] = {}
+    for name, seconds in compiled:
+        totals.setdefault(name, []).append(seconds)
+    dearest = sorted(totals.items(), key=lambda item: -sum(item[1]))
+    rows = [
+        line(f"compile {name}", f"{sum(times):.2f} s", f"signatures: {len(times)}", sum(times) / unit)
+        for name, times in dearest[:KERNELS_TOLD]
+    ]
+    rest = [sum(times) for _, times in dearest[KERNELS_TOLD:]]
+    return [*rows, line(f"compile the other {len(rest)}", f"{sum(rest):.2f} s", "", sum(rest) / unit)]
+
+
+def main() -> list[dict[str, Any]]:
+    """The table; a family's name after ``python -m bench.compile_times`` gives its two figures alone."""
+    from streamgauge.operators.families import FAMILIES
+
+    rows = [first_call(name) for name in FAMILIES]
+    found = told("everything")
+    whole, unit = found["all"], found["unit"]
+    rows += [line("all families, one core", f"{whole:.0f} s", _shown(unit), whole / unit), all_cores()]
+    return rows + by_kernel(found["kernels"], unit)
+
+
+if __name__ == "__main__":
+    print(json.dumps(everything() if sys.argv[1] == "everything" else family(sys.argv[2])))
