@@ -1,7 +1,7 @@
 """What compiling costs in a fresh environment: the first call of each family, and each kernel.
 
-Told in units of a Python loop of 20 million additions, both in seconds of processor time and taking turns. Only
-the total on all cores is told in seconds of the clock, so it needs a quiet machine.
+Told in units of a Python loop of 20 million additions, both in seconds of processor time and taking turns.
+Only the total on all cores is told in seconds of the clock, so it needs a quiet machine.
 """
 
 from __future__ import annotations
