@@ -1,0 +1,59 @@
+"""The examples of the package's docstrings, found and run.
+
+Some need a broker at "localhost:9092", as users write it, or a session called `spark`.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "apps"]
+BROKER = "localhost:9092"
+
+
+def modules() -> list[str]:
+    return [_name(path) for path in _paths()]
+
+
+def modules_with(text: str) -> list[str]:
+    """The modules with a line of an example that has this text."""
+    shown = re.compile(r"^ *(>>>|\.\.\.) .*" + re.escape(text), re.M)
+    return [_name(path) for path in _paths() if shown.search(path.read_text())]
+
+
+def _paths() -> list[Path]:
+    return sorted([ROOT / "stream.py", *(path for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))])
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(["streamgauge", *parts]).removesuffix(".__init__")
+
+
+def examples(module: str) -> list[doctest.DocTest]:
+    """The docstrings of a module that have examples."""
+    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module))
+    return [docstring for docstring in found if docstring.examples]
+
+
+def needs_broker(docstring: doctest.DocTest) -> bool:
+    return any(BROKER in example.source for example in docstring.examples)
+
+
+def needs_spark(docstring: doctest.DocTest) -> bool:
+    return any("spark." in example.source for example in docstring.examples)
+
+
+def run(docstring: doctest.DocTest, names: dict[str, Any] | None = None, broker: str = BROKER) -> None:
+    """Run one docstring's examples; the output of those that fail is the error."""
+    for example in docstring.examples:
+        example.source = example.source.replace(BROKER, broker)
+    docstring.globs.update(names or {})
+    told: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(docstring, out=told.append)
+    assert not told, "".join(told)
