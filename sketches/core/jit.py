@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import numba
 
+from .linked import LinkedCompiler
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 BLOCK = 2048
@@ -35,12 +37,15 @@ def lean(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Compile a lean kernel that only kernels call: without what Python would need to call it.
+    """Compile a lean kernel that only kernels call, with them and not before (`linked`).
 
-    Unpacking a dozen arrays from a named tuple takes longer to compile than most kernels.
+    Nothing of it is cached but what is cached of them. Any kernel that no Python code calls should be one:
+    calls that lie several deep would else be compiled many times over.
     """
     options: Any = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", pipeline_class=LinkedCompiler, **options)(
+        function
+    )
     return compiled
 
 

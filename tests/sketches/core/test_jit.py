@@ -1,0 +1,66 @@
+"""Kernels that only kernels call: compiled with their callers, cached with them, closed to Python."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamgauge.sketches.core.jit import inner, lean
+
+MODULE = """
+from streamgauge.sketches.core.jit import inner, lean
+
+@inner
+def deepest(values, at):
+    return values[at] * 3
+
+@inner
+def deep(values):
+    total = values[0] * 0
+    for i in range(len(values)):
+        total += deepest(values, i)
+    return total
+
+@lean
+def top(values):
+    return deep(values) + deepest(values, 0)
+"""
+
+SCRIPT = """
+import numpy as np, kernels
+print(kernels.top(np.arange(10)), kernels.top(np.arange(10.0)))
+print(sum(kernels.top.stats.cache_hits.values()), len(kernels.deep.signatures))
+"""
+
+
+@inner
+def _third(values):  # type: ignore[no-untyped-def]
+    return values[2]
+
+
+@lean
+def third(values):  # type: ignore[no-untyped-def]
+    """Calls an inner kernel."""
+    return _third(values)
+
+
+def run(folder: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+def test_another_process_takes_all_of_it_from_the_cache(tmp_path):
+    (tmp_path / "kernels.py").write_text(MODULE)
+    first, second = run(tmp_path), run(tmp_path)
+    assert first == ["135", "135.0", "0", "2"]
+    assert second == ["135", "135.0", "2", "0"], "nothing is compiled the second time"
+
+
+def test_python_has_no_way_in():
+    assert third(np.arange(5)) == 2
+    with pytest.raises(TypeError):
+        _third(np.arange(5))
