@@ -1,5 +1,6 @@
-"""Machine instructions that NumPy and Numba don't name: zero bits counted, unaligned loads, 64 comparisons at
-once, prefetching."""
+"""Machine instructions that NumPy and Numba don't name: zero bits counted, 64 comparisons at once, fetching.
+
+Those that read and write words of bytes are in `words`."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from numba.core.extending import intrinsic
 from numba.np import arrayobj
 
 
-def _instruction(build: Any) -> Any:
+def instruction(build: Any) -> Any:
     """A function that only kernels can call; mypy sees no signature."""
     return intrinsic(build)
 
 
-@_instruction
+@instruction
 def clz64(typingctx: Any, x: Any) -> Any:
     """Leading zero bits of a uint64; 64 for zero. Vectorises."""
 
@@ -26,7 +27,7 @@ def clz64(typingctx: Any, x: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@_instruction
+@instruction
 def ctz64(typingctx: Any, x: Any) -> Any:
     """Trailing zero bits of a uint64; 64 for zero."""
 
@@ -36,7 +37,7 @@ def ctz64(typingctx: Any, x: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@_instruction
+@instruction
 def at_most(typingctx: Any, array: Any, at: Any, limit: Any) -> Any:
     """Which of ``array[at:at + 64]``, unsigned integers, are at most `limit`: a bit each, the first lowest.
 
@@ -57,36 +58,7 @@ def at_most(typingctx: Any, array: Any, at: Any, limit: Any) -> Any:
     return types.uint64(array, types.int64, array.dtype), codegen
 
 
-@_instruction
-def load64(typingctx: Any, data: Any, at: Any) -> Any:
-    """``data[at:at + 8]`` of a uint8 array as one little-endian uint64.
-
-    Unaligned and unchecked: the caller makes sure that ``0 <= at`` and ``at + 8 <= len(data)``.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = arrayobj.make_array(signature.args[0])(context, builder, args[0])
-        first = builder.bitcast(array.data, ir.IntType(8).as_pointer())
-        here = builder.bitcast(builder.gep(first, [args[1]]), ir.IntType(64).as_pointer())
-        return builder.load(here, align=1)
-
-    return types.uint64(data, types.int64), codegen
-
-
-@_instruction
-def load32(typingctx: Any, data: Any, at: Any) -> Any:
-    """``data[at:at + 4]`` of a uint8 array as one little-endian uint32; unaligned and unchecked too."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = arrayobj.make_array(signature.args[0])(context, builder, args[0])
-        first = builder.bitcast(array.data, ir.IntType(8).as_pointer())
-        here = builder.bitcast(builder.gep(first, [args[1]]), ir.IntType(32).as_pointer())
-        return builder.load(here, align=1)
-
-    return types.uint32(data, types.int64), codegen
-
-
-@_instruction
+@instruction
 def prefetch(typingctx: Any, array: Any, at: Any) -> Any:
     """Have the cache line of ``array[at]`` (one-dimensional) fetched for writing; never faults or waits."""
 

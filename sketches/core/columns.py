@@ -52,6 +52,10 @@ class Values:
         """A row-wise array (group numbers, weights) as a value-wise one."""
         return per_row if self.rows is None else per_row[self.rows]
 
+    def row(self, at: int) -> int:
+        """The row that value `at` came from."""
+        return at if self.rows is None else int(self.rows[at])
+
     def to_arrow(self) -> pa.Array:
         """The values as an Arrow array of int64, float64, string or binary."""
         if self.kind in ("int64", "float64"):

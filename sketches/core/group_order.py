@@ -6,47 +6,70 @@ table, and what a group's table needs stays in the cache.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
-from .jit import kernel
+from .group_numbers import as_groups, frozen
+from .jit import lean
+
+Numbers = TypeVar("Numbers", bound=np.ndarray)
 
 
-@kernel
-def _count(groups, ends):
-    """Rows a group into ``ends[1:]``; returns how often the group changes from one row to the next."""
-    changes = 0
-    last = groups[0]
-    for i in range(len(groups)):
-        g = groups[i]
-        ends[g + 1] += 1
-        changes += g != last
-        last = g
-    return changes
+@lean
+def _changes(groups):
+    """How often the group changes from one row to the next."""
+    found = np.int64(0)
+    for i in range(1, len(groups)):
+        found += groups[i] != groups[i - 1]
+    return found
 
 
-@kernel
-def _fill(groups, ends, order):
-    for g in range(1, len(ends)):
-        ends[g] += ends[g - 1]
-    for i in range(len(groups)):
-        g = groups[i]
-        order[ends[g]] = i
-        ends[g] += 1
+@lean
+def _order(groups, values, ends, out):
+    """`values` into `out` by group; ``ends[g]`` (zeros, one more than there are groups) is where g's end.
 
-
-def by_group(groups: np.ndarray, n: int) -> np.ndarray | None:
-    """The rows in the order of their groups (int64, below `n`), stable.
-
-    None where it isn't worth it: they lie together already, or most groups have but a row or two.
-
-    >>> by_group(np.array([1, 0] * 40), 2)[:3].tolist()
-    [1, 3, 5]
+    False, and no order, if a group number has no place in it.
     """
-    if len(groups) < 64 or n > len(groups) // 2:
-        return None
-    ends = np.zeros(n + 1, np.int64)
-    if 32 * _count(groups, ends) < len(groups):
-        return None
-    order = np.empty(len(groups), np.int64)
-    _fill(groups, ends, order)
-    return order
+    n = np.uint64(len(ends) - 1)
+    for i in range(len(groups)):
+        ends[min(np.uint64(groups[i]), n)] += 1
+    if ends[n] > 0:
+        return False
+    before = np.int64(0)
+    for g in range(len(ends)):
+        count = ends[g]
+        ends[g] = before
+        before += count
+    for i in range(len(values)):
+        group = np.uint64(groups[i])  # signed places would be checked for being negative
+        place = ends[group]
+        out[np.uint64(place)] = values[i]
+        ends[group] = place + 1
+    return True
+
+
+def by_group(groups: np.ndarray, values: Numbers, n: int) -> tuple[np.ndarray, Numbers]:
+    """The values in the order of their groups, stable, and where each of the `n` groups' end (int64).
+
+    `groups` holds the group of each value (int64), `values` numbers of 4 or 8 bytes. Raises `IndexError` for
+    a group number outside 0 … n − 1.
+
+    >>> ends, ordered = by_group(np.array([1, 0, 1]), np.array([2.5, 3.5, 4.5]), 2)
+    >>> ends.tolist(), ordered.tolist()
+    ([1, 3], [3.5, 2.5, 4.5])
+    """
+    ends, ordered = np.zeros(n + 1, np.int64), np.empty_like(values)
+    bits = f"u{values.itemsize}"  # what is moved, whatever it means: one kernel for all numbers of a size
+    if not _order(frozen(groups), frozen(values.view(bits)), ends, ordered.view(bits)):
+        as_groups(groups, len(groups), n)
+    return ends[:-1], ordered
+
+
+def is_scattered(groups: np.ndarray, n: int) -> bool:
+    """Whether bringing rows together pays: they don't lie together yet, and most of `n` groups have several.
+
+    >>> is_scattered(np.array([1, 0] * 40), 2), is_scattered(np.repeat([0, 1], 40), 2)
+    (True, False)
+    """
+    return 64 <= len(groups) >= 2 * n and 32 * int(_changes(frozen(groups))) >= len(groups)

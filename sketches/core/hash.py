@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .bits import load64
 from .columns import Values
 from .jit import inlined, kernel, lean
+from .words import load64
 
 SEED = np.uint64(9001)
 """DataSketches' default update seed; sketches hashed with another can't be merged with these."""

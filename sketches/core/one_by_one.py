@@ -58,8 +58,7 @@ class OneByOne(Groups):
             try:
                 self._at(int(numbers[at])).merge(self._from_bytes(image))
             except SketchError as error:
-                row = at if values.rows is None else int(values.rows[at])
-                raise SketchError(f"row {row}: {error}") from None
+                raise SketchError(f"row {values.row(at)}: {error}") from None
 
     def to_arrow(self) -> pa.Array:
         """The sketches' images as binary, in group order."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .bits import load32
 from .columns import Values
 from .jit import inlined, kernel
+from .words import load32
 
 
 @inlined

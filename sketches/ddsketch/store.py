@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from ..core.group_order import by_group
 from ..core.parameters import real
 from ..core.protocol import SketchError
-from ..kll.update import order_by_group
 from . import images
 from . import update as kernels
 from .proto import DDSketchMessage
@@ -80,8 +80,7 @@ class Store:
             if len(values) * 4 < self.n:
                 self._run(kernels.update_rows, len(values), self.slots, some, values)
             else:
-                ends, ordered = np.zeros(self.n, np.int64), np.empty_like(values)
-                order_by_group(some, values, ends, ordered)
+                ends, ordered = by_group(some, values, self.n)
                 self._run(kernels.update_sorted, len(values), self.slots, ends, ordered)
 
     def _run(self, kernel: Callable[..., int], end: int, *arguments: Any) -> None:

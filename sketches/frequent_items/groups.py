@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..core.columns import Values, as_values
 from ..core.group_numbers import as_groups, frozen, grown
-from ..core.group_order import by_group
+from ..core.group_order import by_group, is_scattered
 from ..core.image_columns import as_images
 from ..core.numbers import check_signed
 from ..core.parameters import one_of, whole
@@ -151,7 +151,9 @@ class FrequentItemsGroups(Groups):
         for begin in range(0, len(found), _ROWS_AT_ONCE):
             part = slice(begin, min(begin + _ROWS_AT_ONCE, len(found)))
             some = frozen(groups[part])
-            order = by_group(some, self._n) if len(some) else None
+            order = None
+            if is_scattered(some, self._n):
+                _, order = by_group(some, np.arange(len(some)), self._n)
             if self.kind == "long":
                 columns: tuple[np.ndarray, ...] = (found.numbers[part],)
             else:
@@ -223,10 +225,8 @@ class FrequentItemsGroups(Groups):
         data, offsets = frozen(found.data), frozen(found.offsets)
         row, code = images.check_images(data, offsets, self._width)
         if code:
-            at = row if found.rows is None else int(found.rows[row])
-            raise SketchError(
-                f"frequent items ({self.kind}s): row {at} is no image of one: {images.FAULTS[code]}"
-            )
+            told = f"row {found.row(row)} is no image of one: {images.FAULTS[code]}"
+            raise SketchError(f"frequent items ({self.kind}s): {told}")
         numbers = frozen(numbers)
         if images.beyond_int64((*self._tables,), numbers, data, offsets):
             raise OverflowError("frequent items: the weights add up to more than int64 holds")

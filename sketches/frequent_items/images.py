@@ -26,8 +26,8 @@ from typing import Literal
 
 import numpy as np
 
-from ..core.bits import load32, load64
 from ..core.jit import kernel
+from ..core.words import load32, load64
 from .store import (
     ACTIVE,
     BASE,

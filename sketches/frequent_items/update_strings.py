@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.bits import load32, load64
 from ..core.jit import inlined, kernel
+from ..core.words import load32, load64
 from .store import (
     ACTIVE,
     BASE,

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..core.columns import as_values
 from ..core.group_numbers import as_groups
+from ..core.group_order import by_group
 from ..core.image_columns import image_column
 from ..core.parameters import whole
 from ..core.protocol import Groups, SketchError
@@ -18,7 +19,7 @@ from .estimate import composite_table, estimates, relative_errors
 from .images import sizes, write_images
 from .images_read import REASONS
 from .merge import fold_images, new_scratch, rebuild_stale
-from .ordered import ORDERED, order_by_group, update_ordered
+from .ordered import ORDERED, update_ordered
 from .store import DENSE, FROM_ZERO, OUT_OF_ORDER, Store, new_store, with_room, with_sketches
 from .update import NO_GROUP, NO_ROOM, new_update_scratch, update_groups, update_groups_int64
 
@@ -83,14 +84,12 @@ class HLLGroups(Groups):
 
     def _update_ordered(self, groups: np.ndarray, coupons: np.ndarray) -> None:
         """Count a chunk that has many rows a group."""
-        ends, ordered = np.zeros(self._n + 1, np.int32), np.empty_like(coupons)
-        if not order_by_group(read_only(np.ascontiguousarray(groups, np.int64)), coupons, ends, ordered):
-            as_groups(groups, len(coupons), self._n)
+        ends, ordered = by_group(np.ascontiguousarray(groups, np.int64), coupons, self._n)
         candidates = np.empty(512, np.uint32)
-        done = update_ordered(self._store, ends[:-1], ordered, 0, candidates)
+        done = update_ordered(self._store, ends, ordered, 0, candidates)
         while done < len(ordered):
             self._store = with_room(self._store)
-            done = update_ordered(self._store, ends[:-1], ordered, done, candidates)
+            done = update_ordered(self._store, ends, ordered, done, candidates)
 
     def _update(self, update: Any, groups: np.ndarray, values: np.ndarray) -> None:
         """Run one of the two kernels over a chunk, making room as it asks for it."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.bits import load32, load64
 from ..core.jit import lean
+from ..core.words import load32, load64
 from .images import COMPACT, EMPTY_FLAG, EXCEPTION, FULL_SIZE_FLAG, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
 from .store import FIRST_SET, greatest, place_of, power_sums
 

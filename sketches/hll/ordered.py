@@ -23,28 +23,6 @@ _LINE = 64
 
 
 @lean
-def order_by_group(groups, coupons, ends, out):
-    """Counting sort: `coupons` into `out` by group, in their order; `ends` (zeros, one a group and one more)
-    is filled. False, and no order, if a group number has no place in it."""
-    n = np.uint64(len(ends) - 1)
-    for i in range(len(groups)):
-        ends[min(np.uint64(groups[i]), n)] += np.int32(1)
-    if ends[n] > 0:
-        return False
-    before = np.int32(0)
-    for g in range(len(ends)):
-        count = ends[g]
-        ends[g] = before
-        before += count
-    for i in range(len(coupons)):
-        group = np.uint64(groups[i])
-        place = ends[group]
-        out[np.uint64(place)] = coupons[i]
-        ends[group] = place + np.int32(1)
-    return True
-
-
-@lean
 def _fetch(store, g):
     """Have a group's registers fetched, if it has any."""
     sketch = store.sketches[g]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core.group_numbers import frozen
+from ..core.group_order import by_group
 from ..core.parameters import one_of, seeded, whole
 from ..core.protocol import SketchError
 from . import compaction as kernels
@@ -154,9 +155,7 @@ class Store:
             if len(values) * 4 < self.n:
                 self.run(kll_update.update_rows, some, values)
             else:
-                ends, ordered = np.zeros(self.n, np.int64), np.empty_like(values)
-                kll_update.order_by_group(some, values, ends, ordered)
-                self.run(kll_update.update_sorted, ends, ordered)
+                self.run(kll_update.update_sorted, *by_group(some, values, self.n))
 
     def make_ready(self) -> None:
         """Scratch for kernels that only read."""

@@ -279,20 +279,3 @@ def update_sorted(state, below_top, total, deepest, leaps, ends, values, at):
                 return end, begin + done
         begin = ends[g]
     return DONE, len(values)
-
-
-@lean
-def order_by_group(groups, values, ends, out):
-    """Counting sort: `values` into `out` by group, in their order; `ends` (zeros, one a group) is filled."""
-    for i in range(len(groups)):
-        ends[np.uint64(groups[i])] += 1
-    before = ends[0] * 0
-    for g in range(len(ends)):
-        count = ends[g]
-        ends[g] = before
-        before += count
-    for i in range(len(values)):
-        group = np.uint64(groups[i])  # signed places would be checked for being negative
-        place = ends[group]
-        out[np.uint64(place)] = values[i]
-        ends[group] = place + 1

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.bits import load32, load64
 from ..core.jit import kernel, lean
+from ..core.words import load32, load64
 from .store import MAX_THETA, add_hash, hashes_of, lower_theta, trim
 
 SEED_HASH = np.uint16(0x93CC)
