@@ -13,12 +13,13 @@ from ..sketches.core.columns import as_array
 from ..sketches.core.jit import inlined, kernel
 from ..sketches.core.parameters import real
 from ..sketches.core.protocol import SketchError
+from ..sketches.core.random import step
 from .core.bottom_k import BottomK, BottomKGroups
 from .core.heaps import UNDRAWN
 from .core.images import MOST_K, Format
 from .core.items import Rows, hash_items, kernel_columns
 from .core.pool import Pool
-from .core.priority import absorb, exponential, exponential_below, item_bits, step
+from .core.priority import absorb, exponential, exponential_below, item_bits
 from .reservoir.bounds import share_error
 
 # Not the sketches' seed: keys sampled by the hash they are counted by would be counted wrongly.

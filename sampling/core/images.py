@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from ...sketches.core.hash import SEED, hash_bytes
 from ...sketches.core.protocol import SketchError
+from ...sketches.core.random import base_state, group_states
 from . import image_kernels as kernels
 from . import payloads
 from .heaps import UNDRAWN
@@ -64,7 +65,7 @@ SAMPLE = np.dtype(
 def samples_of(n: int) -> np.ndarray:
     """`n` empty samples without a seed, each with a random state of its own."""
     samples = np.zeros(n, SAMPLE)
-    samples["state"] = np.random.default_rng().integers(0, 2**64, n, np.uint64)
+    samples["state"] = group_states(base_state("a sample", None), 0, n)
     samples["left"] = UNDRAWN
     return samples
 

@@ -11,8 +11,8 @@ from ...sketches.core.columns import Values, as_array, as_values, flattened, is_
 from ...sketches.core.hash import SEED, hash_values
 from ...sketches.core.jit import kernel
 from ...sketches.core.protocol import SketchError
+from ...sketches.core.random import mix
 from ...sketches.core.times import cut
-from .priority import mix
 
 
 class Rows(NamedTuple):

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...sketches.core.jit import inlined, kernel
+from ...sketches.core.random import step
 from .heaps import UNDRAWN, is_full, push, replace
-from .priority import absorb, exponential, exponential_below, item_bits, step
+from .priority import absorb, exponential, exponential_below, item_bits
 
 
 @inlined

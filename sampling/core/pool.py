@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.group_numbers import grown
+from ...sketches.core.random import base_state, group_states
 from . import heaps as kernels
 from .images import SAMPLE, Parts, samples_of
 from .items import Items
-from .priority import base_state, group_states
 
 _SPARE_ITEMS = 1024
 """Items no longer referred to that are put up with, beside as many as are."""
@@ -19,9 +19,7 @@ def new_heaps(base: np.uint64, start: int, end: int, k: int, seeded: bool) -> np
     """Empty groups `start` to `end`, each with a random state of its own that follows from `base`."""
     heaps = np.zeros(max(end - start, 0), kernels.HEAP)
     heaps["k"], heaps["left"], heaps["seeded"] = k, kernels.UNDRAWN, seeded
-    states = np.empty(len(heaps), np.uint64)
-    group_states(base, start, states)
-    heaps["state"] = states
+    heaps["state"] = group_states(base, start, end)
     return heaps
 
 
@@ -34,7 +32,7 @@ class Pool:
         self.slots = np.empty(0, np.float64), np.empty(0, np.int64)
         """Priorities and item numbers."""
         self._seeded = seed is not None
-        self._base = np.uint64(base_state(seed))
+        self._base = base_state("a sample", seed)
         self.heaps = new_heaps(self._base, 0, 0, k, self._seeded)
         self._end = 0
         self.resize(n)

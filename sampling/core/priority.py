@@ -6,50 +6,24 @@ others one without replacement in proportion to them (Efraimidis and Spirakis, *
 a reservoir*, 2006: the logarithm of their key u^(1/w)). Weights that grow without end, as those of forward
 decay, are taken by their logarithms: the priority is then ln w − ln E, the same order on another scale.
 
-The generator is SplitMix64 (Steele, Lea and Flood 2014), its state one uint64 that a kernel is handed and
-gives back. Each item taken is absorbed into the state, so two samples that were given the same seed by
-mistake part ways with their first different item.
+Random numbers come from `sketches.core.random`. Each item taken is absorbed into the state, so two samples
+that were given the same seed by mistake part ways with their first different item.
 """
 
 from __future__ import annotations
 
 import math
-import secrets
 
 import numpy as np
 
-from ...sketches.core.jit import inlined, kernel
-from ...sketches.core.parameters import seeded
-
-_ODD = 0xD1342543DE82EF95
-_UNIT = 2.0**-64
-_ALMOST_ONE = 1.0 - 2.0**-53
-
-
-@inlined
-def mix(z):
-    """SplitMix64's finaliser: 64 bits in, 64 well-mixed bits out, one to one."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+from ...sketches.core.jit import inlined
+from ...sketches.core.random import GOLDEN, mix, uniform
 
 
 @inlined
 def absorb(state, bits):
     """The state after an item of those bits."""
-    return mix((state ^ bits) + np.uint64(0x9E3779B97F4A7C15))
-
-
-@inlined
-def step(state):
-    """The state after one number was drawn; the number is `uniform` of it."""
-    return state + np.uint64(0x9E3779B97F4A7C15)
-
-
-@inlined
-def uniform(state):
-    """A number in (0, 1) from a state, to 64 bits near 0, where priorities are decided."""
-    return min((np.float64(mix(state)) + 0.5) * _UNIT, _ALMOST_ONE)
+    return mix((state ^ bits) + GOLDEN)
 
 
 @inlined
@@ -81,20 +55,3 @@ def item_bits(numbers, offsets, data, row):
     for at in range(offsets[row], offsets[row + 1]):
         bits = (bits ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
     return bits
-
-
-@kernel
-def group_states(base, start, out):
-    """Fill `out` with a state of its own for each group from `start` on, all following from `base`."""
-    for i in range(len(out)):
-        out[i] = mix(base ^ mix(np.uint64(start + i) + np.uint64(0x9E3779B97F4A7C15)))
-
-
-def base_state(seed: int | None) -> int:
-    """The state a seed stands for; without one 64 bits of the system's entropy, other ones at every call.
-
-    >>> base_state(1) == base_state(1), base_state(None) == base_state(None)
-    (True, False)
-    """
-    given = seeded("a sample", seed)
-    return secrets.randbits(64) if given is None else (given * _ODD + 1) % 2**64

@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from ...sketches.core.jit import kernel
+from ...sketches.core.random import step
 from ..core.heaps import UNDRAWN, is_full, push, replace
-from ..core.priority import absorb, exponential, exponential_below, item_bits, step
+from ..core.priority import absorb, exponential, exponential_below, item_bits
 
 _LEAST = 5e-324
 

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.jit import kernel
+from ...sketches.core.random import base_state, step, uniform
 from ..core import heaps as heap_kernels
 from ..core.heaps import HEAP, offer
 from ..core.images import SAMPLE, Parts, samples_of
 from ..core.items import Items
 from ..core.pool import new_heaps
-from ..core.priority import absorb, base_state, step, uniform
+from ..core.priority import absorb
 
 _PENDING = 4096
 """Rows that may wait for the next tidying up, beside as many as are kept."""
@@ -75,7 +76,7 @@ class Skylines:
         self.items = Items()
         self._window = np.uint64(window_us)
         self._seeded = seed is not None
-        self._base = np.uint64(base_state(seed))
+        self._base = base_state("a sample", seed)
         self._heaps = new_heaps(self._base, 0, 0, k, self._seeded)
         self._groups, self._times = _NO_TIMES, _NO_TIMES
         self._priorities = np.empty(0, np.float64)

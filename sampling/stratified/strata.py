@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from ...sketches.core.jit import kernel
 from ...sketches.core.protocol import SketchError
+from ...sketches.core.random import base_state, mix, step, uniform
 from ..core import heaps as heap_kernels
 from ..core.images import SAMPLE, Format, Parts, samples_of
 from ..core.items import Items, hash_items
 from ..core.pool import Pool, new_heaps
-from ..core.priority import absorb, base_state, item_bits, mix, step, uniform
+from ..core.priority import absorb, item_bits
 
 _BLOCK = 1 << 16
 _STRATUM = Format("StratifiedReservoir", 8)
@@ -78,7 +79,7 @@ class Strata:
         self.k = k
         self._capacity = capacity
         self._seeded = seed is not None
-        self._base = np.uint64(base_state(seed))
+        self._base = base_state("a sample", seed)
         self.heaps = new_heaps(self._base, 0, 0, k, self._seeded)
         self._pool = Pool(0, k, None)
         self._keys = Items()
