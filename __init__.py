@@ -59,6 +59,8 @@ _EXPORTS: dict[str, str] = {
     "VarOpt": ".sketches.stored.var_opt",
     "WeightedReservoir": ".sampling.weighted",
     "account_of": ".spark_udafs.run",
+    "as_frame": ".spark_udafs.tables",
+    "as_table": ".spark_udafs.tables",
     "bernoulli_sample": ".operators.definition.aggregates",
     "compare": ".operators.table.sets",
     "count": ".operators.definition.aggregates",

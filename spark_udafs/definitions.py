@@ -1,8 +1,8 @@
-"""The definition that a checkpoint was made by, found again before the first micro-batch.
+"""The definition that made a checkpoint, compared with the query's own before the first micro-batch.
 
-Spark merges what is new into the state it finds, whatever definition made that state. So the definition is in
-the offsets that Spark logs before each batch. Our own source has it in its own; a streaming DataFrame of any
-other origin gets a source beside it that gives no rows and only remembers.
+Spark merges new rows into the state it finds, whatever definition made that state. So the definition is part
+of the offsets that Spark logs before each batch. Our own source writes it into its offsets; a streaming
+DataFrame from elsewhere gets a second source beside it that gives no rows and only carries the definition.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _LABEL = "streamgauge.definition"
 
 
 class ChangedDefinition(ValueError):
-    """A checkpoint was made by another definition; the message tells the difference."""
+    """A checkpoint was made by another definition; the message says what is different."""
 
 
 def pack(definition: Mapping[str, Any]) -> str:
-    """A definition as short text: Spark logs it with every micro-batch and shows it in every progress."""
+    """A definition as short text, since Spark logs and shows it with every micro-batch."""
     text = json.dumps(definition, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
@@ -47,14 +47,14 @@ def unpack(text: str) -> dict[str, Any]:
     try:
         found = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
     except zlib.error as error:
-        raise ValueError(f"no packed definition: {error}") from None
+        raise ValueError(f"not a packed definition: {error}") from None
     if not isinstance(found, dict):
-        raise ValueError(f"no packed definition but {found!r}")
+        raise ValueError(f"not a packed definition: {found!r}")
     return found
 
 
 def check_same(before: str | None, after: str | None) -> None:
-    """Raises `ChangedDefinition` where two packed definitions differ; None is one that isn't known."""
+    """Raises `ChangedDefinition` if two packed definitions differ; None is an unknown one."""
     if before is None or after is None or before == after:
         return
     old, new = unpack(before), unpack(after)
@@ -63,13 +63,13 @@ def check_same(before: str | None, after: str | None) -> None:
 
 
 def _order(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """State has the aggregates' columns by their places, not by their names."""
+    """A change of the aggregates' order; state finds their columns by position, not by name."""
     names = [", ".join(told.get("aggregates", {})) for told in (before, after)]
     return [] if names[0] == names[1] else [f"the aggregates' order changed from {names[0]} to {names[1]}"]
 
 
 def changed(found: Sequence[str]) -> ChangedDefinition:
-    """The error that tells differences, one sentence each."""
+    """The error that tells the differences, each in words."""
     return ChangedDefinition(
         f"the checkpoint was made by another definition: {'; '.join(found)}. Give the changed one a "
         "checkpoint folder of its own, or undo the change"
@@ -77,7 +77,7 @@ def changed(found: Sequence[str]) -> ChangedDefinition:
 
 
 def remembering(rows: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
-    """The rows of a streaming DataFrame, whose query then refuses a checkpoint of another definition."""
+    """The same rows; a query over them refuses a checkpoint of another definition."""
     spark = rows.sparkSession
     spark.dataSource.register(DefinitionSource)
     remembered = spark.readStream.format(NAME).schema(rows.schema).option(_KEY, pack(definition)).load()
@@ -85,15 +85,15 @@ def remembering(rows: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
 
 
 def labelled(table: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
-    """A table of sketches whose micro-batches say what they were made by, for `check_logged`."""
+    """A table of sketches whose micro-batches carry their definition, for `check_logged`."""
     return table.withMetadata(START, {_LABEL: pack(definition)})
 
 
 def check_logged(batch: DataFrame, checkpoint: str, number: int) -> None:
-    """Compares a micro-batch with what Spark logged when it was planned.
+    """Compare a micro-batch with what Spark logged when it was planned.
 
-    One that an earlier query planned and didn't finish is run again before any source is asked. Raises
-    `ChangedDefinition`; nothing is compared where the window's start was left out of the batch.
+    Spark runs a batch again that an earlier query planned and didn't finish, before it asks any source.
+    Raises `ChangedDefinition`. Without the window's start among the batch's columns nothing is compared.
     """
     label = next((field.metadata.get(_LABEL) for field in batch.schema if field.name == START), None)
     logged = batch.sparkSession.read.text(f"{checkpoint.rstrip('/')}/offsets/{number}").collect()
@@ -125,7 +125,7 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._definition = definition
 
     def initialOffset(self) -> dict[str, Any]:
-        """The definition that a new checkpoint is made by."""
+        """The definition, for a new checkpoint."""
         return {_KEY: self._definition}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -133,7 +133,7 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """There is never more than now."""
+        """Nothing to do: there is never anything new."""
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """`start` itself. Raises `ChangedDefinition`."""
@@ -141,7 +141,7 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Nothing to tell."""
+        """Nothing to report."""
         return None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

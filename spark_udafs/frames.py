@@ -1,11 +1,11 @@
 """Any DataFrame into a table of sketches: sketched where its rows are, merged inside Spark.
 
     table = sketch(posts).groupBy("lang", window("created_at", "1 minute")).agg(users=distinct("user_id"))
-    query(as_table(table))    # the answers; `as_table` of `spark_udafs.tables` brings them to the driver
+    query(as_table(table))    # brings the table to the driver and answers it
 
-Batch or streaming, classic Spark or Spark Connect. Of a streaming DataFrame say how late rows may come:
-``sketch(posts).withWatermark("created_at", "10 seconds")``, here and not on the DataFrame itself, since Spark
-forgets it where rows become sketches.
+This works on batch and streaming DataFrames, on classic Spark and on Spark Connect. Say here how late the
+rows of a streaming DataFrame may come, ``sketch(posts).withWatermark("created_at", "10 seconds")``, and not
+on the DataFrame itself: Spark forgets it where rows become sketches.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ _DAY_US = 86_400_000_000
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows over a DataFrame's time column; made by `window`."""
+    """Windows over a DataFrame's time column, made by `window`.
+
+    >>> window("at", "1 hour").definition()
+    {'size': '1h', 'time': 'over "at"'}
+    """
 
     column: str
     size_us: int
@@ -54,7 +58,7 @@ class Windows:
 
     @property
     def pane_us(self) -> int:
-        """The longest stretch that lies in each window whole or not at all."""
+        """The length of panes: each pane lies wholly inside a window or wholly outside it."""
         return math.gcd(self.size_us, self.slide_us, self.offset_us)
 
     def over(self, column: str) -> Column:
@@ -75,7 +79,9 @@ class Windows:
 def window(
     timeColumn: str, windowDuration: str, slideDuration: str | None = None, startTime: str | None = None
 ) -> Windows:
-    """Windows as of `pyspark.sql.functions.window`; durations as there (``"1 minute"``), or ``"1m"``.
+    """Windows like those of `pyspark.sql.functions.window`; durations as there (``"1 minute"``), or ``"1m"``.
+
+    Raises `ValueError` for text that is not a duration, and for a slide longer than the window.
 
     >>> window("at", "1 hour", "15 minutes").pane_us == 15 * 60_000_000
     True
@@ -83,18 +89,34 @@ def window(
     size = _duration(windowDuration)
     slide = size if slideDuration is None else _duration(slideDuration)
     if not 0 < slide <= size:
-        raise ValueError(f"window: a slide of {slideDuration} doesn't fit windows of {windowDuration}")
+        raise ValueError(
+            f"window: a slide of {slideDuration} doesn't fit windows of {windowDuration}; it must be longer "
+            "than 0 and at most the window's length"
+        )
     return Windows(timeColumn, size, slide, 0 if startTime is None else _duration(startTime))
 
 
 def sketch(frame: DataFrame) -> Sketching:
-    """Begin a table of sketches of a DataFrame's rows; the module shows how it goes on."""
+    """Begin a table of sketches of a DataFrame's rows.
+
+    Go on with `groupBy` and `agg`; for a streaming DataFrame with `withWatermark` first. Spark's Python
+    workers sketch the rows in Arrow batches, then Spark merges the sketches.
+
+    >>> import polars as pl
+    >>> from streamgauge import as_table, distinct, query, window
+    >>> rows = [("ann", "2026-01-01 00:00:10"), ("bob", "2026-01-01 00:00:20"), ("ann", "2026-01-01 00:01")]
+    >>> posts = spark.createDataFrame(rows, "user string, at string")
+    >>> minutes = sketch(posts).groupBy(window("at", "1 minute")).agg(users=distinct("user"))
+    >>> answers = query(as_table(minutes)).sort("window_start")
+    >>> answers["users"].struct.field("estimate").round(2).to_list()
+    [2.0, 1.0]
+    """
     return Sketching(frame)
 
 
 @dataclass(frozen=True)
 class Sketching:
-    """A DataFrame on its way into a table of sketches."""
+    """A DataFrame on its way into a table of sketches; made by `sketch`, which shows an example."""
 
     frame: DataFrame
     lateness: tuple[str, str] | None = None
@@ -102,26 +124,31 @@ class Sketching:
     windows: Windows | None = None
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> Sketching:
-        """As `DataFrame.withWatermark`: how long a window of a streaming DataFrame waits for late rows."""
+        """Like `DataFrame.withWatermark`: how long a window of a streaming DataFrame waits for late rows."""
         return replace(self, lateness=(eventTime, delayThreshold))
 
     def groupBy(self, *keys: str | Windows) -> Sketching:
-        """Group by columns, and by at most one `window`."""
+        """Group by columns, and by at most one `window`.
+
+        Raises `ValueError` for a second window, and `TypeError` for anything but columns' names and a window.
+        """
         windows = [key for key in keys if isinstance(key, Windows)]
         if len(windows) > 1:
-            raise ValueError("groupBy: rows are in one kind of window at a time; make another table for more")
+            raise ValueError("groupBy: a table has one kind of window; make another table for the other")
         names = tuple(key for key in keys if isinstance(key, str))
         if len(names) + len(windows) != len(keys):
-            raise TypeError("groupBy takes columns' names and a window; use select or withColumn first")
+            raise TypeError(
+                "groupBy takes names of columns and a window; name expressions with withColumn first"
+            )
         return replace(self, keys=names, windows=windows[0] if windows else None)
 
     def agg(self, **aggregates: Aggregate) -> DataFrame:
-        """The table of sketches: window_start, window_end, the keys, and a column an aggregate.
+        """The table of sketches: window_start, window_end, the keys, and a column for each aggregate.
 
-        Without a window all rows are in one, from 1678-01-01 to 2262-01-01, which stands for all time.
-        Raises `ValueError` for columns that aren't there, for a streaming DataFrame without windows or
-        watermark, and for one whose state must be in RocksDB and isn't (`merge.buckets`); `TypeError` for
-        columns that an aggregate can't take.
+        Without a window all rows are in a single one, from 1678-01-01 to 2262-01-01, which stands for all
+        time. Raises `ValueError` for columns that don't exist, for a streaming DataFrame without windows or
+        a watermark, and for one that needs its state in RocksDB where it isn't (`merge.buckets`); raises
+        `TypeError` for columns that an aggregate can't take.
         """
         self._check(aggregates)
         columns = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]
@@ -142,7 +169,7 @@ class Sketching:
         return merge_timed(partials, plan, self.windows.over(START))
 
     def _definition(self, asked: Stream) -> dict[str, Any]:
-        """What decides whether sketches can be merged, as plain JSON."""
+        """All that decides whether sketches can be merged, as plain JSON."""
         assert self.windows is not None
         told = asked.definition()
         kept = {part: told[part] for part in ("source", "keys", "aggregates")}
@@ -161,7 +188,9 @@ class Sketching:
         if self.windows is not None:
             asked.append(self.windows.column)
         if missing := [name for name in asked if name not in known]:
-            raise ValueError(f"agg: no column {', '.join(map(repr, missing))} in {', '.join(known)}")
+            raise ValueError(
+                f"agg: no column {', '.join(map(repr, missing))}; the DataFrame has {', '.join(known)}"
+            )
         if not self.frame.isStreaming:
             return
         if self.windows is None:
@@ -183,13 +212,13 @@ class Sketching:
                 kind = kind.elementType
             if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
                 raise TypeError(
-                    f"{where}: {column!r} is of the collation {kind.collation}, by which Spark takes strings "
-                    "for equal that differ; sketches tell them apart: select lower(...) of it, or "
+                    f"{where}: {column!r} has the collation {kind.collation}, under which Spark takes "
+                    "different strings as equal; a sketch counts them apart. Select lower(...) of it, or "
                     "collate(..., 'UTF8_BINARY'), first"
                 )
 
     def _schema(self, panes: Stream) -> pa.Schema:
-        """The schema of the table of sketches, whose windows are made of those panes."""
+        """The schema of the table of sketches whose windows are made of these panes."""
         kept, windows = schema_of(panes), self.windows
         keys = {key: kept.field(key).type for key in panes.keys}
         return table_schema(
@@ -201,7 +230,7 @@ class Sketching:
         )
 
     def _panes(self, schema: pa.Schema) -> Stream:
-        """Frames of those columns, by key and pane; no row of them is ever late."""
+        """A stream of frames of these columns, by key and pane, in which no row is ever late."""
         rows = pl.from_arrow(schema.empty_table())
         assert isinstance(rows, pl.DataFrame)
         pane_us = _DAY_US if self.windows is None else self.windows.pane_us
@@ -221,7 +250,8 @@ def _sketching(
             assert isinstance(frame, pl.DataFrame)
             sketcher.add(frame, time)
         table = sketcher.take()
-        # Spark cuts windows, and moves its watermark, by the latest row of each pane as by rows themselves.
+        # A partial row gets the time of the pane's latest row. Spark then assigns its windows and moves its
+        # watermark as it would for the rows themselves.
         latest = table.column(_LATEST)
         yield from plan.batches(table.set_column(0, START, latest).drop_columns([_LATEST]))
 
@@ -229,7 +259,7 @@ def _sketching(
 
 
 def _salt() -> int:
-    """Another for each task of each micro-batch, the same when that is run again: samples hang on it."""
+    """A seed for samples: another for each task of each micro-batch, the same when Spark repeats a task."""
     task = TaskContext.get()
     if task is None:
         return 0
@@ -243,7 +273,7 @@ def _column(name: str) -> Column:
 
 
 def _duration(text: str) -> int:
-    """A duration in Spark's words or ours, in microseconds.
+    """A duration in Spark's notation or ours, in microseconds.
 
     >>> _duration("1 minute"), _duration("90s")
     (60000000, 90000000)

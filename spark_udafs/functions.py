@@ -1,29 +1,18 @@
-"""Sketches by name in SQL and in ``groupBy().agg()``, and Spark's own functions that PySpark leaves out.
+"""Sketches as functions of a Spark session, and functions of Spark's own that PySpark leaves out.
 
     register(spark)
     spark.sql("SELECT lang, answer_distinct(sketch_distinct(user)) FROM posts GROUP BY lang")
 
-`sketch_NAME(column)` is an aggregate for each sketch of the registry: it sees all rows of a group in one
-place, so for large groups `frames.sketch` is the faster way, and in streams, where Spark takes no Python
-aggregates, the only one. Families with an input take it as a second
-column (``sketch_weighted_sample(item, weight)``, ``sketch_decayed_count(item, at)``). `merge_NAME(sketch)`
-merges those that Spark has no function for; the others merge by Spark's own (``hll_union_agg``,
-``theta_union_agg``, ``kll_merge_agg_double`` …). `answer_NAME(sketch)` gives the answer with its bounds as
-JSON, `frequency_of` and `might_contain` ask for one item. `frequency_to_spark(sketch)` writes a count-min
-sketch as Spark's own ``count_min_sketch`` does.
+`register` lists the functions. A Python aggregate sees all rows of a group in one place, so `frames.sketch`
+is faster for large groups, and in streams, where Spark takes no Python aggregates, it is the only way.
 
-Windows that overlap hold rows twice. Whoever rolls a table of them up in SQL must keep those that lie end to
+Overlapping windows hold rows twice. When you roll such a table up in SQL, keep only windows that lie end to
 end: for windows of two minutes, ``WHERE unix_micros(window_start) % 120000000 = 0``.
-`operators.table.merge.merge` does so by itself.
+`operators.table.merge.merge` does this by itself.
 
-Spark tells a function nothing of a string's collation: strings that it takes for equal and that differ are
-told apart here. Give ``lower(...)`` of them; `frames.sketch` sees the collation, and refuses.
-
-The bytes of some families don't say of what kind their items are; for those the function's name does, in
-Spark's manner: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates and timestamps in
-microseconds since 1970) and ``_float``, ``answer_top_k_string`` and ``_long``, ``answer_var_opt_string``,
-``_long`` and ``_double``. `sketch_NAME` takes the column's own: numbers are doubles or longs. The name
-without a kind refuses, since an answer read as another kind is a number all the same.
+Spark does not tell a function the collation of a string, so strings that differ but compare as equal under
+their collation are counted apart. Pass ``lower(...)`` of them. `frames.sketch` sees the collation and refuses
+such columns.
 """
 
 from __future__ import annotations
@@ -42,51 +31,85 @@ from ..operators.definition.aggregates import aggregate
 from ..operators.definition.inputs import usable
 from ..operators.families import FAMILIES, family
 from ..sketches.core.protocol import SketchError
+from .kafka.source import KafkaSketchSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SKETCHES = tuple(name for name, line in FAMILIES.items() if not line.exact)
-"""The names of the registry's families that are sketches."""
+"""The names of the families that are sketches."""
 
 _KINDS: dict[str, tuple[str, ...]] = {
     "kll_quantiles": ("double", "long", "float"),
     "top_k": ("string", "long"),
     "var_opt": ("string", "long", "double"),
 }
-"""Families whose bytes don't say what they hold: one function for each kind, and none without."""
+"""Families whose bytes don't say what they hold: one function for each kind; the name without one refuses."""
 
 _OFFERED = {**_KINDS, "quantiles": ("long",)}
-"""Those with a function for each kind; of whole numbers `quantiles` are rounded."""
+"""Families with a function for each kind; `quantiles` of whole numbers are rounded."""
 
 ColumnOrName = Column | str
 
 
 def approx_top_k(column: ColumnOrName, k: int = 5, max_items_tracked: int = 10_000) -> Column:
-    """The `k` most frequent items of a group, as Spark's SQL function of this name."""
+    """Spark's SQL function of this name: the `k` most frequent items of a group."""
     return F.call_function("approx_top_k", _column(column), F.lit(k), F.lit(max_items_tracked))
 
 
 def approx_top_k_accumulate(column: ColumnOrName, max_items_tracked: int = 10_000) -> Column:
-    """A group's frequent items as a struct that merges, as Spark's SQL function of this name."""
+    """Spark's SQL function of this name: a group's frequent items as a struct that can be merged."""
     return F.call_function("approx_top_k_accumulate", _column(column), F.lit(max_items_tracked))
 
 
 def approx_top_k_combine(state: ColumnOrName, max_items_tracked: int | None = None) -> Column:
-    """A group's structs of frequent items merged, as Spark's SQL function of this name."""
+    """Spark's SQL function of this name: merges the structs of a group."""
     more = [] if max_items_tracked is None else [F.lit(max_items_tracked)]
     return F.call_function("approx_top_k_combine", _column(state), *more)
 
 
 def approx_top_k_estimate(state: ColumnOrName, k: int = 5) -> Column:
-    """The `k` most frequent items in a struct of them, as Spark's SQL function of this name."""
+    """Spark's SQL function of this name: the `k` most frequent items of a struct."""
     return F.call_function("approx_top_k_estimate", _column(state), F.lit(k))
 
 
 def register(spark: SparkSession) -> list[str]:
-    """Give a session all functions of this module by name; returns the names."""
-    # Spark tells aggregates from others by their hints, one value or an array for an array, which its own
-    # stubs don't know.
+    """Register this package's SQL functions and its Kafka source in a session; returns the functions' names.
+
+    NAME is the name of an aggregate, such as ``distinct`` or ``top_k``; each answer has the error that the
+    aggregate promises.
+
+    - ``sketch_NAME(column)`` aggregates a column into a sketch (binary). Aggregates with a further input
+      take it as a second column: ``sketch_weighted_sample(item, weight)``,
+      ``sketch_decayed_count(item, at)``.
+    - ``merge_NAME(sketch)`` aggregates sketches into one. It exists where Spark has no such function itself;
+      the others merge with ``hll_union_agg``, ``theta_union_agg``, ``kll_merge_agg_double``,
+      ``kll_merge_agg_bigint`` and ``approx_top_k_combine``.
+    - ``answer_NAME(sketch)`` gives the answer with its bounds, as JSON.
+    - ``frequency_of(sketch, item)`` gives how often an item occurred (bigint): never too small, and with the
+      sketch's confidence not too large by more than its error.
+    - ``might_contain(sketch, item)`` is false only if an item was certainly never added.
+    - ``frequency_to_spark(sketch)`` writes a count-min sketch as Spark's ``count_min_sketch`` does.
+
+    The bytes of some families don't say what kind of items they hold; there the function's name does, as in
+    Spark: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates, and timestamps in microseconds
+    since 1970) and ``_float``, ``answer_top_k_string`` and ``_long``, ``answer_var_opt_string``, ``_long``
+    and ``_double``. The name without a kind raises `SketchError`, since an answer read as the wrong kind
+    would still look like an answer. ``answer_quantiles_long`` rounds to whole numbers.
+
+    The source is ``spark.readStream.format("streamgauge-kafka")``: Kafka messages in the columns, and with
+    the options, of Spark's own Kafka source, without its jars.
+
+    >>> names = register(spark)
+    >>> rows = [("ann", "en"), ("bob", "en"), ("eve", "de")]
+    >>> posts = spark.createDataFrame(rows, "user string, lang string")
+    >>> posts.createOrReplaceTempView("posts")
+    >>> users = spark.sql("SELECT answer_distinct(sketch_distinct(user)) FROM posts WHERE lang = 'de'")
+    >>> users.first()[0]
+    '{"estimate": 1.0, "lower": 1.0, "upper": 1.0}'
+    """
+    # Spark tells aggregates from scalar functions by the type hints: an array in and a single value out, or
+    # an array out. Its stubs don't know that.
     arrow_udf: Any = F.arrow_udf
     found: dict[str, Any] = {}
     for name in SKETCHES:
@@ -101,6 +124,7 @@ def register(spark: SparkSession) -> list[str]:
     found["might_contain"] = arrow_udf(_might_contain, BooleanType())
     for name, function in found.items():
         spark.udf.register(name, function)
+    spark.dataSource.register(KafkaSketchSource)
     return list(found)
 
 
@@ -117,7 +141,7 @@ def _sketching(name: str) -> Callable[..., bytes]:
         groups.update(np.zeros(len(column), np.int64), column, **dict(zip(inputs, given)))
         return groups.to_arrow()[0].as_py()
 
-    # Spark reads off the hints how many columns a function takes.
+    # Spark learns from the signature how many columns a function takes.
     def alone(column: pa.Array) -> bytes:
         return sketched(column)
 
@@ -132,7 +156,7 @@ def _check_kind(verb: str, name: str, kind: str) -> None:
     if not kind and name in _KINDS:
         told = ", ".join(f"{verb}_{name}_{one}" for one in _KINDS[name])
         raise SketchError(
-            f"{verb}_{name}: the bytes of such a sketch don't say of what kind its items are; write {told}"
+            f"{verb}_{name}: the bytes of such a sketch don't say what kind of items it holds; write {told}"
         )
 
 
@@ -171,7 +195,7 @@ def _answering(name: str, kind: str) -> Callable[[pa.Array], pa.Array]:
 
 
 def _frequency_of(column: pa.Array, item: pa.Array) -> pa.Array:
-    """The count-min estimate of an item: never too small, with its confidence not much too large."""
+    """The count-min estimate of an item."""
     read: Any = family("frequency").sketch_class().from_bytes
     pairs = zip(column.to_pylist(), item.to_pylist())
     return pa.array(
@@ -180,13 +204,13 @@ def _frequency_of(column: pa.Array, item: pa.Array) -> pa.Array:
 
 
 def _frequency_to_spark(column: pa.Array) -> pa.Array:
-    """Count-min sketches in the bytes of Spark's ``count_min_sketch``."""
+    """Count-min sketches in Spark's own bytes."""
     read: Any = family("frequency").sketch_class().from_bytes
     return pa.array([None if c is None else read(c).to_spark() for c in column.to_pylist()], pa.binary())
 
 
 def _might_contain(column: pa.Array, item: pa.Array) -> pa.Array:
-    """Whether a Bloom filter may hold an item: no false denials."""
+    """Whether a Bloom filter may hold an item."""
     read: Any = family("membership").sketch_class().from_bytes
     pairs = zip(column.to_pylist(), item.to_pylist())
     return pa.array([None if c is None or i is None else i in read(c) for c, i in pairs], pa.bool_())

@@ -1,4 +1,4 @@
-"""A query that runs, and how Ctrl-C ends it: in order, between two micro-batches, in one line."""
+"""A running query, which Ctrl-C ends in order: between two micro-batches, with one line on the terminal."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 
 _LOOK_SECONDS = 0.25
 _BATCH_SECONDS = 60.0
-"""How long a micro-batch that runs may go on before it is cut off."""
+"""How long a running micro-batch may still take before it is cut off."""
 
 
 class Running:
-    """Spark's own `StreamingQuery`, but for what Ctrl-C and SIGTERM do to who waits for its end.
+    """Spark's own `StreamingQuery`, except for what Ctrl-C and SIGTERM do while its end is awaited.
 
-    PySpark cancels all jobs then, and the ruins of the micro-batch are shown at every level. A query is asked
-    to stop here when its micro-batch is done, and what comes later is read by whoever goes on from its
-    checkpoint.
+    PySpark cancels all jobs on a signal, and each layer prints a traceback of the broken micro-batch. Here
+    the query stops when its micro-batch is done; a later run goes on from its checkpoint. `write` gives one
+    and shows an example.
     """
 
     def __init__(self, query: Any) -> None:
@@ -32,15 +32,16 @@ class Running:
         return getattr(self._query, name)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most `timeout` seconds; whether it has ended.
+        """Wait for the end, at most `timeout` seconds; gives whether the query has ended.
 
-        Ctrl-C and SIGTERM end the query in order and are told in one line. Raises what the query failed with.
+        Ctrl-C and SIGTERM end the query in order, with one line on the terminal. Raises the error that the
+        query failed with.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with _told_to_end() as told:
             while not told.is_set():
                 left = _LOOK_SECONDS if deadline is None else deadline - time.monotonic()
-                # A call that is interrupted leaves the connection to Java broken, so they are short.
+                # An interrupted call breaks the connection to Java, so each call is short.
                 if self._query.awaitTermination(max(min(left, _LOOK_SECONDS), 0.001)):
                     return True
                 if deadline is not None and time.monotonic() >= deadline:
@@ -61,7 +62,7 @@ class Running:
 
 @contextmanager
 def _told_to_end() -> Iterator[threading.Event]:
-    """An event that the signals set, where they can be heeded: in the main thread."""
+    """An event that the signals set; only the main thread can handle them."""
     told = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield told
@@ -76,5 +77,5 @@ def _told_to_end() -> Iterator[threading.Event]:
 
 
 def _heeded(number: signal.Signals) -> bool:
-    """Whether nobody has it ignored, and Python knows who has it now."""
+    """Whether the signal is not ignored, and its handler is one that Python can put back."""
     return signal.getsignal(number) not in (signal.SIG_IGN, None)

@@ -1,4 +1,4 @@
-"""One way to a Spark session that runs this package well."""
+"""A Spark session that is set up for this package."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ def session(
 ) -> SparkSession:
     """The running Spark session, or a new one that is set up for sketches.
 
-    A new one gets: Python workers of this very interpreter, so that they find this package; state in RocksDB,
+    A new one gets: Python workers of this same interpreter, so that they find this package; state in RocksDB,
     so that open windows live outside Java's heap; Arrow batches of 65,536 rows; times in UTC; logs of errors
-    only; and on a local master as many shuffle partitions as threads, and no port on other interfaces than
-    loopback. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None leaves it to
-    ``spark-submit``, or else takes all cores here; ``"sc://host:port"`` is a Spark Connect server. `config`
-    goes over all of this, key by key.
+    only; and on a local master as many shuffle partitions as threads, and ports on the loopback interface
+    only. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None leaves it to
+    ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark Connect server.
+    Settings in `config` take precedence over all of these.
 
-    Raises `RuntimeError` where Spark would have to start here and finds no Java, or one that is too old.
+    Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old.
+
+    >>> spark = session(config={"spark.sql.session.timeZone": "UTC"})
+    >>> spark.range(3).count()
+    3
     """
     from pyspark.sql import SparkSession
     from pyspark.sql.utils import is_remote
@@ -55,7 +59,7 @@ def session(
     if master is not None and running is None:
         builder = builder.master(master)
     if running is None and master is not None and local_threads(master):
-        # Spark's page asks neither of the settings for its address.
+        # Spark's web page takes its address from this variable alone.
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     settings = {**_settings(master), **(config or {})}
     if running is not None:
@@ -69,7 +73,7 @@ def session(
 
 
 def _end_quietly(server: Any) -> None:
-    """Where a closed terminal ends the JVM first, PySpark's own server would print a traceback of the cut."""
+    """Keep PySpark's server from printing a traceback when a closed terminal ends the JVM first."""
     if server is None:
         return
     print_error = server.handle_error
@@ -96,7 +100,7 @@ def _settings(master: str | None) -> dict[str, str]:
 
 
 def local_threads(master: str) -> int:
-    """The threads of a local master, 0 for a cluster's.
+    """The threads of a local master; 0 for a cluster.
 
     >>> local_threads("local[3]"), local_threads("local"), local_threads("yarn")
     (3, 1, 0)
@@ -110,7 +114,7 @@ def local_threads(master: str) -> int:
 
 
 def _check_java() -> None:
-    """Spark's own message for a missing Java is a broken pipe; say it in words first."""
+    """Say what is missing; Spark's own message for a missing Java is a broken pipe."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     advice = (

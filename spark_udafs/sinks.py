@@ -1,7 +1,7 @@
-"""Where closed windows go: Parquet files, a Kafka topic, the console. Each takes a micro-batch once.
+"""Where closed windows go: Parquet files, a Kafka topic, the console.
 
-After a crash Spark repeats its last micro-batch, with the same windows; what is already there is not written
-again.
+After a crash Spark repeats its last micro-batch with the same windows. The Parquet and Kafka sinks hold each
+micro-batch once all the same.
 """
 
 from __future__ import annotations
@@ -33,20 +33,33 @@ _printing = threading.Lock()
 
 
 class Batch(NamedTuple):
-    """Which micro-batch it is: of the query whose checkpoint it is, and its number there, from 0."""
+    """Which micro-batch it is: the id of the query that the checkpoint belongs to, and its number, from 0."""
 
     query: str
     number: int
 
 
 Sink = Callable[[pa.Table, Batch], None]
-"""Takes the windows that a micro-batch closed, as a table of sketches."""
+"""A function that takes the windows a micro-batch closed, as a table of sketches."""
 
 
 class ParquetSink:
-    """A folder of Parquet files, one a micro-batch that closed windows; `operators.table.schema` reads them.
+    """A folder of Parquet files, one for each micro-batch that closed windows.
 
-    A batch that is repeated replaces its own file. The folder is one of this machine, or mounted on it.
+    ``operators.table.schema.read_parquet``, ``spark.read.parquet`` and ``streamgauge query`` read them. A
+    batch that Spark repeats replaces its own file. The driver writes, so the folder must be one of its
+    machine or mounted there.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, count
+    >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=count())
+    >>> table = StreamTester(rows).finish().tables()
+    >>> with TemporaryDirectory() as folder:
+    ...     ParquetSink(folder)(table, Batch(query="trades", number=7))
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['trades-000000007.parquet']
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -56,23 +69,31 @@ class ParquetSink:
         """Write a batch's windows."""
         self._folder.mkdir(parents=True, exist_ok=True)
         done = self._folder / f"{batch.query}-{batch.number:09d}.parquet"
-        # Readers, and a crash, see all of a file or nothing.
+        # Readers, after a crash as well, see all of a file or nothing.
         unfinished = done.with_name(f".{done.name}.unfinished")
         write_parquet(table, unfinished)
         unfinished.replace(done)
 
 
 class KafkaSink:
-    """A Kafka topic of tables of sketches, exactly once: each message an Arrow IPC stream.
+    """A Kafka topic of tables of sketches, written exactly once; each message is an Arrow IPC stream.
 
-    A message holds the windows that one micro-batch closed, of the groups that belong to its partition by the
-    hash of their keys; its headers `query` and `batch` say which. Messages and the batch's number are
-    committed in one transaction, the number as an offset of the consumer group ``<prefix>-<query>``, so that
-    a batch that is there is not sent again; the transaction's id is ``<prefix>-<query>-<topic>``. Read the
+    A message holds the windows that one micro-batch closed, for the groups that the hash of their keys puts
+    into its partition; the headers `query` and `batch` name the micro-batch. Messages are committed in one
+    transaction with the batch's number, which is an offset of the consumer group ``<prefix>-<query>``, so a
+    batch that was sent is not sent again. The transactional id is ``<prefix>-<query>-<topic>``. Read the
     topic with ``isolation.level=read_committed``. Any number of queries may share a sink.
 
-    Raises `TopicError` for a topic that doesn't exist, `RuntimeError` where Kafka refuses, with the right
-    that is missing.
+    A call waits while brokers are away. It raises `TopicError` if the topic doesn't exist, and `RuntimeError`
+    if Kafka refuses, with the right that is missing, or if a window is too large for a message.
+
+    >>> sink = KafkaSink("windows", "localhost:9092")
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, count
+    >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at")).tumbling("1m").agg(n=count())
+    >>> tester = StreamTester(rows)
+    >>> _ = tester.feed([{"at": 1_767_225_600}])
+    >>> sink(tester.finish().tables(), Batch(query="posts", number=0))
     """
 
     def __init__(
@@ -91,7 +112,7 @@ class KafkaSink:
         return {**self.__dict__, "_senders": {}}
 
     def __call__(self, table: pa.Table, batch: Batch) -> None:
-        """Send a batch's windows; waits while brokers are away."""
+        """Send a batch's windows, or nothing if it was sent before."""
         waiting = Patience(f"write batch {batch.number} to {self._topic}", lambda: False)
         parts = split(table, partitions_of(admin(self._config), self._topic))
         messages = [(partition, to_ipc(part)) for partition, part in enumerate(parts) if part.num_rows]
@@ -102,7 +123,7 @@ class KafkaSink:
             )
         while True:
             try:
-                # A producer that starts settles the transaction that its predecessor left.
+                # A producer that starts settles the transaction that its predecessor left open.
                 if batch.query not in self._senders:
                     self._senders[batch.query] = _Sender(
                         self._config, self._topic, f"{self._prefix}-{batch.query}"
@@ -125,18 +146,18 @@ class KafkaSink:
 
 
 class _Sender:
-    """A transactional producer, and the group that remembers what it sent."""
+    """A transactional producer, and the consumer group that remembers what was sent."""
 
     def __init__(self, config: Mapping[str, Any], topic: str, group: str) -> None:
         self._topic = topic
         self._group = reporting_consumer(client_config(config), group)
-        # Sinks of one query that write to several topics would fence each other by the same id.
+        # With the topic in the id, sinks of one query that write to several topics don't fence each other.
         settings = {**producer_config(config, LARGEST + 4096), "transactional.id": f"{group}-{topic}"}
         self._producer = Producer(settings, logger=logging.getLogger("streamgauge.kafka"))
         self._producer.init_transactions(_SECONDS)
 
     def send(self, messages: list[tuple[int, bytes]], batch: Batch) -> None:
-        """Send a batch, unless it is there."""
+        """Send a batch, unless it was sent before."""
         (sent,) = self._group.committed([Partition(self._topic, 0)], timeout=_SECONDS)
         if sent.offset > batch.number:
             return
@@ -150,14 +171,32 @@ class _Sender:
 
 
 class ConsoleSink:
-    """The answers of each closed window, with their bounds, on standard output."""
+    """The answers of each closed window, with their bounds, on standard output.
+
+    At most `rows` rows of a micro-batch are shown.
+
+    >>> from datetime import datetime
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, count
+    >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=count())
+    >>> tester = StreamTester(rows)
+    >>> _ = tester.feed([{"at": datetime(2026, 1, 1)}])
+    >>> ConsoleSink()(tester.finish().tables(), Batch(query="trades", number=0))
+    ┌─────────────────────────┬─────────────────────────┬──────┐
+    │ window_start            ┆ window_end              ┆ rows │
+    │ ---                     ┆ ---                     ┆ ---  │
+    │ datetime[μs, UTC]       ┆ datetime[μs, UTC]       ┆ i64  │
+    ╞═════════════════════════╪═════════════════════════╪══════╡
+    │ 2026-01-01 00:00:00 UTC ┆ 2026-01-01 00:01:00 UTC ┆ 1    │
+    └─────────────────────────┴─────────────────────────┴──────┘
+    """
 
     def __init__(self, rows: int = 50) -> None:
         self._rows = rows
 
     def __call__(self, table: pa.Table, batch: Batch) -> None:
         """Print a batch's windows."""
-        # Polars has one way to print for the whole process, and queries have a thread each.
+        # How Polars prints is set for the whole process, and each query has a thread of its own.
         with (
             _printing,
             pl.Config(tbl_rows=self._rows, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True),

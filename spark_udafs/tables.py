@@ -19,9 +19,14 @@ _KEY = METADATA.decode()
 
 
 def as_table(frame: DataFrame) -> pa.Table:
-    """The table of sketches that a DataFrame holds, brought to the driver.
+    """Bring a DataFrame's table of sketches to the driver, for `query`, `merge` and `compare`.
 
-    Its rows are in no particular order. Raises `SketchError` for a DataFrame of something else.
+    Its rows are in no particular order. Raises `SketchError` for a DataFrame that isn't a table of sketches.
+
+    >>> from streamgauge import distinct, query, sketch
+    >>> users = sketch(spark.range(1000)).agg(users=distinct("id"))
+    >>> query(as_table(users))["users"].struct.field("estimate").round(-2).to_list()
+    [1000.0]
     """
     schema = schema_of_frame(frame)
     return with_schema(frame.toArrow(), schema)
@@ -30,7 +35,7 @@ def as_table(frame: DataFrame) -> pa.Table:
 def schema_of_frame(frame: DataFrame) -> pa.Schema:
     """The Arrow schema of a DataFrame's table of sketches, from its columns' metadata.
 
-    Raises `SketchError` for a DataFrame of something else.
+    Raises `SketchError` for a DataFrame that isn't a table of sketches.
     """
     columns = frame.schema
     aggregates = {
@@ -39,8 +44,8 @@ def schema_of_frame(frame: DataFrame) -> pa.Schema:
     names = columns.fieldNames()
     if not aggregates or names[:2] != [START, END]:
         raise SketchError(
-            f"no table of sketches: expected {START}, {END}, keys, and aggregates with their definitions in "
-            f"their metadata, got {', '.join(names)}"
+            f"not a table of sketches: expected {START}, {END}, keys, and aggregates with their definitions "
+            f"in their metadata, got {', '.join(names)}"
         )
     keys = {field.name: _key_type(field) for field in columns.fields[2:] if field.name not in aggregates}
     return table_schema(keys, aggregates, windows_of(field.metadata for field in columns))
@@ -53,7 +58,20 @@ def _key_type(field: StructField) -> pa.DataType:
 
 
 def as_frame(table: pa.Table, spark: SparkSession) -> DataFrame:
-    """A table of sketches, from wherever it comes, as a DataFrame that keeps its definitions."""
+    """A table of sketches as a DataFrame that keeps the definitions of its aggregates.
+
+    Raises `SketchError` for a table of something else, and `TypeError` for keys of types that Spark lacks.
+
+    >>> from datetime import datetime
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, count
+    >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=count())
+    >>> tester = StreamTester(rows)
+    >>> _ = tester.feed([{"at": datetime(2026, 1, 1)}])
+    >>> table = tester.finish().tables()
+    >>> as_table(as_frame(table, spark)).equals(table)
+    True
+    """
     keys_of(table.schema)
     types = [(field.name, spark_type(field.type, field.name)) for field in table.schema]
     frame = spark.createDataFrame(table.cast(pa.schema(types)))

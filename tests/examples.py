@@ -46,7 +46,7 @@ def needs_broker(docstring: doctest.DocTest) -> bool:
 
 
 def needs_spark(docstring: doctest.DocTest) -> bool:
-    return any("spark." in example.source for example in docstring.examples)
+    return any(re.search(r"\bspark\b(?!_)", example.source) for example in docstring.examples)
 
 
 def run(docstring: doctest.DocTest, names: dict[str, Any] | None = None, broker: str = BROKER) -> None:

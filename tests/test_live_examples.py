@@ -1,6 +1,7 @@
 """Every example in a docstring that needs a broker at "localhost:9092", or a session called `spark`, runs.
 
-The broker has a topic "posts": JSON with user, lang and at, four posts of the first two minutes of 2026.
+The broker has the topics "posts", with four posts of the first two minutes of 2026 as JSON with user, lang
+and at, and "windows", which is empty.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def broker(kafka: Any) -> str:
     from confluent_kafka import Producer
 
     kafka.create_topic("posts", 1)
+    kafka.create_topic("windows", 1)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for post in POSTS:
         producer.produce("posts", json.dumps(post))
@@ -46,7 +48,7 @@ def test_examples_run_on_kafka(
 
 @pytest.mark.spark
 @pytest.mark.kafka
-@pytest.mark.parametrize("module", modules_with("spark."))
+@pytest.mark.parametrize("module", modules_with("spark"))
 def test_examples_run_on_spark(
     module: str, spark: Any, broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

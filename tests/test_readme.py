@@ -99,6 +99,13 @@ def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monke
     assert window["symbol"] == "A" and window["trades"] == 300
     assert round(window["users"]["estimate"]) == 9
 
+    dataframe = block("register(spark)").replace("localhost:9092", kafka.bootstrap_servers)
+    names: dict[str, Any] = {}
+    exec(dataframe.replace('"subscribe", "trades"', '"subscribe", "readme-trades"'), names)
+    (answer,) = streamgauge.query(streamgauge.as_table(names["by_minute"])).to_dicts()
+    assert answer["symbol"] == "A" and round(answer["users"]["estimate"]) == 9
+    assert answer["p"]["quantiles"] == window["prices"]["quantiles"]
+
 
 def _stored(folder: Path) -> Any:
     from streamgauge.operators.table.schema import read_parquet

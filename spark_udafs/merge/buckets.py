@@ -1,13 +1,13 @@
 """Tables of sketches merged inside Spark by our own merge, in buckets of groups.
 
-For tables with an aggregate that Catalyst has no merge for. Groups are put into one of `BUCKETS` by the hash
-of their keys, and a bucket's rows of one window travel, and are kept as state, as one Arrow IPC stream: a
-call of Python costs about a millisecond, so it is made a bucket, not a group.
+This is for tables with an aggregate that Catalyst cannot merge. The hash of its keys puts each group into one
+of `BUCKETS` buckets. A bucket's rows of one window travel, and are kept as state, as one Arrow IPC stream: a
+call of Python costs about a millisecond, so there is one for each bucket and not one for each group.
 
 Measured (`bench/spark_buckets.py`): a micro-batch that touches 1,000 keys in 10 windows takes 0.7 to 2.3
-times as long as where Catalyst merges, with the same state store on the same machine; `quantiles` take 2.2
-times as long as `kll_quantiles` by Catalyst. In a stream each shuffle partition costs a Python task or two:
-Spark's usual 200 on few cores are slow for that alone.
+times as long as one that Catalyst merges, with the same state store on the same machine; `quantiles` take 2.2
+times as long as `kll_quantiles` merged by Catalyst. In a stream each shuffle partition costs a Python task or
+two, so Spark's default of 200 is slow on few cores.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .forms import quoted, spark_type
 from .partials import Partials
 
 BUCKETS = 16
-"""The buckets of each window. A checkpoint's state is found by their numbers, so this never changes."""
+"""The number of buckets of each window. It never changes, since a checkpoint's state is found by bucket."""
 
 _LATEST_US = YEAR_10000 - 1
 
@@ -59,11 +59,11 @@ class BucketedPartials(Partials):
         table = table.take(pa.array(order)).combine_chunks().cast(self.table)
         borders = np.flatnonzero((np.diff(ends) != 0) | (np.diff(buckets) != 0)) + 1
         firsts, after = np.append(0, borders), np.append(borders, len(order))
-        # Where rows of one window start at different times (`frames`), the latest counts.
+        # Where rows of one window start at different times (see `frames`), the latest start counts.
         start, end = starts[after - 1], ends[after - 1]
         columns = {
             START: pa.array(start).view(TIME_TYPE),
-            # Spark compares it with its watermark only, and Python, where it passes, ends with the year 9999.
+            # Spark only compares it with its watermark; Python, which it passes through, can't go past 9999.
             END: pa.array(np.minimum(end, _LATEST_US)).view(TIME_TYPE),
             "__bucket": pa.array(buckets[firsts]),
             "__length": pa.array(end - start),
@@ -73,7 +73,7 @@ class BucketedPartials(Partials):
 
     def merged(self, rows: DataFrame, windows: list[Column]) -> DataFrame:
         """See `Partials.merged`. Raises `ValueError` in a stream whose state isn't kept in RocksDB."""
-        # What carries the watermark stays as it is: by that column Spark drops what is late.
+        # The column that carries the watermark stays as it is: Spark drops late rows by it.
         if len(windows) == 2:
             rows = rows.withColumn("__timed", F.col(END))
             start = F.unix_micros(windows[0])
@@ -103,23 +103,23 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
 def _check_state_store(rows: DataFrame) -> None:
-    """Spark says so too, of column families, once the query has started."""
+    """Raise `ValueError` now; Spark's own error comes after the start and speaks of column families."""
     if "RocksDB" not in (rows.sparkSession.conf.get(_PROVIDER) or ""):
         raise ValueError(
-            "an aggregate that Catalyst can't merge needs streaming state in RocksDB; make the session by "
-            f"spark_udafs.session.session, or set {_PROVIDER} to "
+            "an aggregate that Catalyst can't merge needs streaming state in RocksDB; make the session with "
+            f"streamgauge.session(), or set {_PROVIDER} to "
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         )
 
 
 class BucketMerge(StatefulProcessor):
-    """A bucket of a window: its table so far, given out when the watermark reaches the window's end."""
+    """One bucket of a window: keeps its table and emits it when the watermark reaches the window's end."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Spark's hook: where the state is."""
+        """Called by Spark with the handle to the state."""
         self._handle = handle
         self._table = handle.getValueState("table", _STATE)
 
@@ -137,7 +137,7 @@ class BucketMerge(StatefulProcessor):
         return iter(())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """The window is complete."""
+        """Emit the table of a complete window."""
         held = self._table.get()
         self._table.clear()
         return iter([] if held is None else [Row(table=held[0])])
@@ -153,9 +153,9 @@ def _fold(schema: pa.Schema, parts: Iterable[bytes], start: int, end: int) -> pa
 
 
 def _same(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table that was kept, if it is of this definition. Raises `ChangedDefinition` if it is not."""
+    """A table from the state. Raises `ChangedDefinition` if another definition made it."""
     if not table.schema.equals(schema, check_metadata=True):
-        # Tables of earlier versions don't tell their windows.
+        # Tables of earlier versions don't say what windows they have.
         windows = windows_told(table.schema) and windows_told(schema)
         told = [_definition(kept, windows is not None) for kept in (table.schema, schema)]
         check_same(*map(pack, told))
@@ -163,7 +163,7 @@ def _same(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _definition(schema: pa.Schema, windows: bool) -> dict[str, Any]:
-    """What a table's columns are, and its windows."""
+    """A table's columns and windows, as plain JSON."""
     aggregates = {name: asked.definition() for name, asked in aggregates_of(schema).items()}
     told = windows_told(schema) if windows else None
     return {

@@ -1,4 +1,4 @@
-"""Tables of sketches merged inside Spark by Catalyst's own aggregates, in its own state."""
+"""Tables of sketches merged inside Spark by Catalyst's own aggregates, in Spark's own state."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .partials import Partials
 
 
 class NativePartials(Partials):
-    """Partial rows that Catalyst's own aggregates merge, one a group."""
+    """Partial rows that Catalyst's own aggregates merge, one for each group."""
 
     def __init__(self, schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> None:
         self.forms = forms_of(schema, columns)
         super().__init__(schema)
 
     def own_fields(self) -> list[pa.Field]:
-        """The keys, and the columns of each aggregate's form."""
+        """The keys, then the columns of each aggregate's form."""
         keys = [pa.field(key, spark_type(self.table.field(key).type, key)) for key in self.keys]
         return keys + [field for form in self.forms for field in form.fields()]
 

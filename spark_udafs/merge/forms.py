@@ -1,8 +1,8 @@
-"""How each aggregate's column travels through Spark: as what it goes in, what merges it, how it comes out.
+"""How each aggregate's column travels through Spark: in what form, and which SQL merges it.
 
-Catalyst merges most columns as they stand, by one function. Those that it holds in another shape than the
-table of sketches does (frequent items in a struct, samples as rows, means and variances in parts) are listed
-here with both ways between the shapes.
+Catalyst merges most columns as they are, with one function. It holds some in another shape than the table of
+sketches does: frequent items in a struct, samples as rows, means and variances in parts. For these there are
+forms that convert both ways.
 """
 # ruff: noqa: D102 - the methods of a form are those of `Form`, which documents them
 
@@ -29,7 +29,7 @@ _SPARK_KIND = {"long": "bigint", "double": "double", "float": "float"}
 
 @dataclass(frozen=True)
 class Form:
-    """One aggregate's column that Catalyst merges as it stands, by one function."""
+    """One aggregate's column that Catalyst merges as it is, with one function."""
 
     name: str
     asked: Aggregate
@@ -46,26 +46,26 @@ class Form:
         return [pa.field(self.name, spark_type(self.type, self.name))]
 
     def partial(self, column: pa.Array) -> list[pa.Array]:
-        """Those columns, from the table of sketches'."""
+        """The columns of a partial table, made from the column of the table of sketches."""
         return [column]
 
     def merged(self) -> dict[str, str]:
-        """The aggregates in SQL that merge them, by the name of what comes out."""
+        """The SQL aggregates that merge them, by the names of the merged columns."""
         kind = str(self.asked.params.get("kind", ""))
         function = self.asked.family.spark_merge.format(kind=_SPARK_KIND.get(kind, kind))
-        # Spark unites by its own default size, or fails on sketches of different ones, unless it is told.
+        # Unless told, Spark unites to its own default size, or fails on sketches of different sizes.
         more = {"hll_union_agg": ", true", "theta_union_agg": f", {self.asked.params.get('lg_k')}"}.get(
             function, ""
         )
         return {self.name: f"{function}({self.quoted}{more})"}
 
     def final(self) -> Column:
-        """What comes out as the table of sketches has it."""
+        """The merged columns as the column that the table of sketches has."""
         return F.col(self.quoted)
 
 
 class FrequentForm(Form):
-    """Frequent items, which Catalyst wraps in a struct that says what the items are."""
+    """Frequent items, which Catalyst wraps in a struct that says what type the items have."""
 
     def fields(self) -> list[pa.Field]:
         return [pa.field(self.name, spark_type(state_type(self._kind), self.name))]
@@ -74,12 +74,12 @@ class FrequentForm(Form):
         return [to_state(column, self._kind, self._size)]
 
     def merged(self) -> dict[str, str]:
-        # The function fails on null, which the rows of samples hold here.
+        # The function fails on nulls, which the extra rows of samples have in this column.
         merge = f"approx_top_k_combine({self.quoted}, {items_tracked(self._size)})"
         return {self.name: f"{merge} FILTER (WHERE {self.quoted} IS NOT NULL)"}
 
     def final(self) -> Column:
-        # After the image Spark counts the nulls, in eight bytes.
+        # Spark appends eight bytes to the image: how many nulls there were.
         image = f"{self.quoted}.sketch"
         return F.expr(f"substring({image}, 1, length({image}) - 8)")
 
@@ -93,7 +93,7 @@ class FrequentForm(Form):
 
 
 class SampleForm(Form):
-    """A sample, which travels as one row an item; `max_by` keeps those of greatest priority."""
+    """A sample, which travels as one row for each item; `max_by` keeps those of greatest priority."""
 
     @property
     def columns(self) -> tuple[str, str, str]:
@@ -106,7 +106,7 @@ class SampleForm(Form):
         return [pa.field(name, kind) for name, kind in zip(self.columns, kinds)]
 
     def explode(self, column: pa.Array) -> tuple[np.ndarray, pa.Array, list[pa.Array]]:
-        """Rows seen by each sample; of each item the row it belongs to, its priority and value."""
+        """How many rows each sample saw; then each item's sample (a row number), priority and value."""
         groups = self.asked.groups(len(column))
         groups.merge(np.arange(len(column)), column)
         items = groups.to_columns()  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ class SampleForm(Form):
 
         def pack(seen: pa.Array, kept: pa.Array) -> pa.Array:
             groups = asked.groups(len(seen))
-            # Flattening drops what lies under a null list, as the parents do.
+            # Flattening drops whatever lies under a null list, and so do the parents' indices.
             parents = pc.list_parent_indices(kept)
             items = pc.list_flatten(kept)
             n = pc.fill_null(seen, 0).to_numpy(zero_copy_only=False)
@@ -150,9 +150,9 @@ class MeanForm(Form):
 
 
 class VarianceForm(Form):
-    """Count, mean and squared deviations; the parts are collected and folded by Chan's formula at the end.
+    """Count, mean and squared deviations; the parts are collected, then folded by Chan's formula at the end.
 
-    Sums of squares would be merged without collecting, and lose all digits where the mean is large beside
+    Sums of squares could be merged without collecting, but lose all digits where the mean is large beside
     the deviation. A part is 24 bytes; there is one for each micro-batch, task and group of an open window.
     """
 
@@ -166,7 +166,7 @@ class VarianceForm(Form):
             f"'mean', a.mean + (b.mean - a.mean) * b.n / {n}, "
             f"'m2', a.m2 + b.m2 + pow(b.mean - a.mean, 2) * a.n * b.n / {n})"
         )
-        # Parts in one order, so that their sum doesn't depend on which task came first.
+        # Parts are sorted, so that their sum doesn't depend on which task came first.
         parts = f"array_sort({self.quoted})"
         return F.expr(
             f"if(size({self.quoted}) = 0, NULL, "
@@ -183,9 +183,9 @@ _FORMS: dict[str, type[Form]] = {
 
 
 def forms_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> list[Form]:
-    """The forms of a table's aggregates, all of which Catalyst merges.
+    """The forms of a table's aggregates, all of which Catalyst can merge.
 
-    `columns` are the types of the columns that were aggregated.
+    `columns` maps the aggregated columns to their types.
     """
     found = []
     for name, asked in aggregates_of(schema).items():
@@ -198,7 +198,7 @@ def forms_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> list[Form
 
 
 def spark_type(kind: pa.DataType, name: str) -> pa.DataType:
-    """The type that Spark holds a column as. Raises `TypeError` if it has none.
+    """The type in which Spark holds a column. Raises `TypeError` if it has none.
 
     >>> spark_type(pa.uint32(), "id")
     DataType(int64)
@@ -206,7 +206,7 @@ def spark_type(kind: pa.DataType, name: str) -> pa.DataType:
     if pa.types.is_unsigned_integer(kind):
         if kind == pa.uint64():
             raise TypeError(
-                f"{name!r} is of type {kind}, which Spark doesn't have; cast it to Int64 or String"
+                f"{name!r} has the type {kind}, which Spark doesn't have; cast it to Int64 or String"
             )
         return {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}[kind.bit_width]
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):

@@ -1,10 +1,10 @@
-"""Tables of sketches on their way into Spark's merge: partial rows, and rows that only announce.
+"""Tables of sketches on their way into Spark's merge: partial rows, and rows that only announce a watermark.
 
 A partial row is a row of the table of sketches; the items of a sample follow as rows of their own. An
-announcing row carries a task's account and up to where event time is complete, and is in no window: its
-window's end lies `AHEAD` of the watermark it announces, beyond all dates. Declared with that much delay,
-Spark's own watermark is then the announced one and never a row's, so Spark closes a window exactly when the
-sketching side no longer counts rows into it.
+announcing row carries a task's account and the time up to which event time is complete. It is in no window:
+its window's end lies `AHEAD` of the watermark it announces, beyond all dates. Spark's watermark is declared
+with the delay `AHEAD`, so it becomes the announced one and never follows a row's time, and Spark closes a
+window exactly when the sketching side stops counting rows into it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .forms import key_column, quoted
 
 AHEAD = "3000000 days"
 AHEAD_US = 3_000_000 * 86_400_000_000
-"""Longer than from the epoch to the year 10,000."""
+"""`AHEAD` in microseconds, longer than from 1970 to the year 10,000."""
 
 ACCOUNT = ("read", "counted", "filtered", "late", "dead_lettered")
-"""The fields of an account; in partial rows each is a column with two underscores before its name."""
+"""The fields of an account; in partial rows their columns' names begin with two underscores."""
 
 
 class Partials(ABC):
     """The partial rows of one table of sketches' schema, and how Spark merges them.
 
-    `schema` is theirs in Arrow; `table` and `keys` are of the table of sketches.
+    `schema` is their Arrow schema; `table` and `keys` are those of the table of sketches.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -45,23 +45,23 @@ class Partials(ABC):
 
     @abstractmethod
     def own_fields(self) -> list[pa.Field]:
-        """The columns beside the window and the account. Raises `TypeError` for types Spark lacks."""
+        """The columns besides the window and the account. Raises `TypeError` for types that Spark lacks."""
 
     @abstractmethod
     def batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The partial rows of a table of sketches. No batch is empty: Spark may take one for the end."""
+        """The partial rows of a table of sketches. No batch is empty, as Spark may take that for the end."""
 
     @abstractmethod
     def merged(self, rows: DataFrame, windows: list[Column]) -> DataFrame:
         """The table of sketches of partial rows.
 
-        `windows` are the rows' own start and end; or one column, Spark's window over their start; or none,
-        where all rows are in one window.
+        `windows` holds the rows' own start and end, or one column, which is Spark's window over their start,
+        or nothing where all rows are in one window.
         """
 
     def announcement(self, account: Account, watermark_us: int) -> pa.RecordBatch:
         """The row that carries an account, and a watermark that all partitions have reached."""
-        # Spark's watermark begins at 1970, and takes nothing before it.
+        # Spark's watermark begins at 1970 and can't be set to an earlier time.
         end = AHEAD_US + min(max(watermark_us, 0), YEAR_10000)
         columns = {name: pa.array([end]).view(TIME_TYPE) for name in (START, END)}
         columns.update({f"__{name}": pa.array([getattr(account, name)]) for name in ACCOUNT})
@@ -77,7 +77,7 @@ class Partials(ABC):
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _named(self, merged: DataFrame, edges: list[Column], columns: Mapping[str, Column]) -> DataFrame:
-        """The table's columns with what they say of themselves, from those of what was merged."""
+        """The table's columns with their metadata, made of the merged columns."""
         window = [edge.alias(name) for edge, name in zip(edges, (START, END))]
         windows = windows_told(self.table)
         keys = [key_column(self.table.field(key)) for key in self.keys]
@@ -89,5 +89,5 @@ class Partials(ABC):
 
 
 def real_rows() -> str:
-    """In SQL: the rows that are in a window, without those that only announce."""
+    """The SQL condition for rows that are in a window, which leaves out announcing rows."""
     return f"{quoted(END)} < timestamp_micros({AHEAD_US})"

@@ -1,8 +1,8 @@
 """Partial tables of sketches in, one table of sketches out.
 
-Catalyst's own aggregates merge a table if they can merge all of its columns; one column that they can't, and
-the whole table is merged by our own merge, in buckets of groups: a query then keeps one state, not two that
-would have to be joined again.
+Catalyst's own aggregates merge a table if they can merge all of its columns. With a single column that they
+can't merge, the whole table is merged by our own merge, in buckets of groups: the query then keeps one state,
+and not two that would have to be joined again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .catalyst import NativePartials
 from .partials import ACCOUNT, AHEAD, Partials, real_rows
 
 OBSERVED = "streamgauge"
-"""The name of the account among a query's observed metrics."""
+"""The name under which a query's observed metrics hold the account."""
 
 
 def partials_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> Partials:
-    """How a table of this schema travels and is merged; `columns` are the types of what was aggregated.
+    """How a table of this schema travels and is merged; `columns` are the types of the aggregated columns.
 
     Raises `TypeError` for columns of types that Spark doesn't have.
     """
@@ -33,7 +33,7 @@ def partials_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> Partia
 
 
 def merge_announced(partials: DataFrame, plan: Partials) -> DataFrame:
-    """The table of sketches of partial rows whose source announces how far event time is complete.
+    """The table of sketches of partial rows whose source announces the watermark.
 
     Each micro-batch's account is among the query's observed metrics, under the name "streamgauge".
     """
@@ -46,7 +46,7 @@ def merge_announced(partials: DataFrame, plan: Partials) -> DataFrame:
 
 
 def merge_timed(partials: DataFrame, plan: Partials, window: Column) -> DataFrame:
-    """The table of sketches of partial rows that Spark cuts into windows itself, by `window`."""
+    """The table of sketches of partial rows that Spark itself puts into windows, by `window`."""
     return plan.merged(partials, [window.alias("__window")])
 
 
