@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from ..sketches.core.aggregated import Aggregated
 from ..sketches.core.columns import as_array
 from ..sketches.core.jit import inlined, kernel
 from ..sketches.core.parameters import real
@@ -157,6 +158,8 @@ class BernoulliSampleGroups(_ShareGroups):
     2
     """
 
+    aggregate: ClassVar = Aggregated({"p": 0.01}, seeded=True)
+
     _single: ClassVar[type[BottomK]]
 
     def __init__(self, n: int = 0, p: float = 0.01, seed: int | None = None) -> None:
@@ -219,6 +222,8 @@ class HashSampleGroups(_ShareGroups):
     >>> len(groups[1])
     1
     """
+
+    aggregate: ClassVar = Aggregated({"p": 0.01}, inputs=("key",), seeded=True)
 
     _single: ClassVar[type[BottomK]]
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.group_numbers import as_groups, grown
 from ...sketches.core.image_columns import as_images
 from ...sketches.core.parameters import seconds
@@ -30,6 +31,8 @@ class DecayedCountGroups(Groups):
     >>> groups.counts(now=60_000_000).tolist()
     [0.5, 1.5]
     """
+
+    aggregate: ClassVar = Aggregated({"half_life": 3600.0}, inputs=("time",))
 
     def __init__(self, n: int = 0, half_life: timedelta | float = 3600.0) -> None:
         self._decay = HalfLife(seconds("DecayedCount", "half_life", half_life))

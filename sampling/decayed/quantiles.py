@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.answers import finite
+from ...sketches.core.column_kinds import numeric
 from ...sketches.core.numbers import as_numbers
 from ...sketches.core.one_by_one import OneByOne
 from ...sketches.core.parameters import real, seconds
@@ -235,6 +237,10 @@ class DecayedQuantilesGroups(OneByOne):
     >>> groups[0].n
     2
     """
+
+    aggregate: ClassVar = Aggregated(
+        {"half_life": 3600.0, "relative_accuracy": 0.01}, inputs=("time",), of_column=numeric
+    )
 
     _single = DecayedQuantiles
 

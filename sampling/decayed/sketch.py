@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.parameters import seconds
 from ..core.images import Format
 from ..core.items import Rows
@@ -25,6 +26,8 @@ class DecayedReservoirGroups(JumpingGroups):
     >>> len(groups[1])
     2
     """
+
+    aggregate: ClassVar = Aggregated({"k": 100, "half_life": 3600.0}, inputs=("time",), seeded=True)
 
     _single: ClassVar[type[Jumping]]
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from ...sketches.core.aggregated import Aggregated
 from ..core import jumps
 from ..core.images import Format
 from ..core.items import Rows
@@ -22,6 +23,8 @@ class ReservoirGroups(JumpingGroups):
     >>> groups.n.tolist(), len(groups[0]), len(groups[1])
     ([1, 3], 1, 2)
     """
+
+    aggregate: ClassVar = Aggregated({"k": 100}, seeded=True, spark_merge="max_by")
 
     _format: Format = Format("Reservoir", 1)
     _single: ClassVar[type[Jumping]]

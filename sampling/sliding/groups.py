@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.parameters import seconds
 from ..core.bottom_k import BottomK, BottomKGroups, checked_k
 from ..core.images import Format
@@ -24,6 +25,8 @@ class SlidingWindowSampleGroups(BottomKGroups):
     >>> groups[1].values().to_pylist()
     ['c']
     """
+
+    aggregate: ClassVar = Aggregated({"k": 100, "window": 3600.0}, inputs=("time",), seeded=True)
 
     _single: ClassVar[type[BottomK]]
     _pool: Skylines

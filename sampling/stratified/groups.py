@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.columns import as_array
 from ...sketches.core.parameters import whole
 from ...sketches.core.times import cut
@@ -24,6 +25,8 @@ class StratifiedReservoirGroups(BottomKGroups):
     >>> groups[1].values().sort_by("key").to_pydict()
     {'key': ['a', 'b'], 'item': [20, 30]}
     """
+
+    aggregate: ClassVar = Aggregated({"k": 10, "capacity": 100_000}, inputs=("key",), seeded=True)
 
     _single: ClassVar[type[BottomK]]
     _pool: Strata

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.weights import as_doubles
 from ..core.images import Format
 from ..core.items import Rows
@@ -40,6 +41,8 @@ class WeightedReservoirGroups(JumpingGroups):
     >>> groups[1].values().to_pylist()
     ['c']
     """
+
+    aggregate: ClassVar = Aggregated({"k": 100}, inputs=("weight",), seeded=True)
 
     _format: Format = Format("WeightedReservoir", 2)
     _single: ClassVar[type[Jumping]]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import hashable
 from ..core.columns import as_values
 from ..core.group_numbers import as_groups
 from ..core.image_columns import as_images
@@ -29,6 +31,8 @@ class BloomGroups(Groups):
     >>> "a" in groups[0], "a" in groups[1]
     (True, False)
     """
+
+    aggregate: ClassVar = Aggregated({"capacity": 100_000, "fpp": 0.01}, of_column=hashable)
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from .aggregated import Aggregated
 from .shared import Shared
 
 
@@ -95,6 +96,9 @@ class Groups(Shared, ABC):
 
     Group numbers run from 0 to ``len(self) - 1``. A group that has seen little costs little.
     """
+
+    aggregate: ClassVar[Aggregated] = Aggregated()
+    """How the family is asked for as an aggregate of a column."""
 
     @abstractmethod
     def __init__(self, n: int = 0, **params: Any) -> None: ...

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import countable
 from ..core.group_numbers import as_groups, grown
 from ..core.image_columns import as_images, image_column
 from ..core.java_random import next_ints
@@ -35,6 +37,8 @@ class CountMinGroups(Groups):
     >>> groups[0].estimate("a"), groups[1].estimate("a")
     (2, 0)
     """
+
+    aggregate: ClassVar = Aggregated({"eps": 0.001, "confidence": 0.99, "seed": 0}, of_column=countable)
 
     def __init__(self, n: int = 0, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> None:
         """Raises `SketchError` as `CountMin` does."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import long_or_double
 from ..core.group_numbers import as_groups
 from ..core.image_columns import as_images, image_column
 from ..core.numbers import as_numbers
@@ -14,6 +16,19 @@ from ..core.protocol import Groups
 from .estimate import quantiles, seen_by
 from .sketch import USUAL_QUANTILES, DDSketch, Kind, _known
 from .store import Store
+
+
+def relative_numbers(leaf: pa.DataType) -> dict[str, Any]:
+    """Numbers that an error relative to their size says something of; whole ones are kept as longs.
+
+    Raises `TypeError` for points in time, whose size counts from 1970, and for what is not a number.
+    """
+    if pa.types.is_date(leaf) or pa.types.is_timestamp(leaf):
+        raise TypeError(
+            f"an error relative to the value says nothing of a {leaf}, which counts from 1970; ask for "
+            "kll_quantiles, whose error is one of rank, or cast it to a duration"
+        )
+    return long_or_double(leaf)
 
 
 class DDSketchGroups(Groups):
@@ -27,6 +42,8 @@ class DDSketchGroups(Groups):
     >>> groups[0].n, round(groups[1].quantile(0.5), 1)
     (2, -5.0)
     """
+
+    aggregate: ClassVar = Aggregated({"relative_accuracy": 0.01}, of_column=relative_numbers, kinds=("long",))
 
     def __init__(self, n: int = 0, relative_accuracy: float = 0.01, kind: Kind = "double") -> None:
         self._store = Store(n, relative_accuracy)

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import column_kind
 from ..core.columns import Kind, Values, as_array, as_values, stored_values
 from ..core.group_numbers import as_groups, grown
 from ..core.moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
@@ -180,6 +182,14 @@ class _Extreme(Groups):
         return self.answers()[range(self._n)[group]].as_py()
 
 
+def kept_as(leaf: pa.DataType) -> dict[str, Any]:
+    """The type that values of a column are kept in: the widest of their sort."""
+    widest = {"int64": "int64", "float64": "double", "string": "string", "binary": "binary"}
+    kind = column_kind(leaf)
+    whole = pa.types.is_integer(leaf) and leaf != pa.uint64()
+    return {"type": widest[kind] if whole or kind != "int64" else str(leaf)}
+
+
 class MinGroups(_Extreme):
     """Smallest value a group. Exact. NaN counts only where there is nothing else.
 
@@ -190,6 +200,8 @@ class MinGroups(_Extreme):
     >>> lowest.to_arrow().to_pylist()
     ['fig', None]
     """
+
+    aggregate: ClassVar = Aggregated(of_column=kept_as, spark_merge="min")
 
     _name = "min"
     _sign = 1
@@ -203,6 +215,8 @@ class MaxGroups(_Extreme):
     >>> highest[0]
     7
     """
+
+    aggregate: ClassVar = Aggregated(of_column=kept_as, spark_merge="max")
 
     _name = "max"
     _sign = -1
@@ -221,6 +235,8 @@ class FirstGroups(_Extreme):
     7.0
     """
 
+    aggregate: ClassVar = Aggregated(inputs=FIELDS, of_column=kept_as, spark_merge="min")
+
     _name = "first"
     _sign = 1
     _timed = True
@@ -237,6 +253,8 @@ class LastGroups(_Extreme):
     >>> closing[0]
     'a'
     """
+
+    aggregate: ClassVar = Aggregated(inputs=FIELDS, of_column=kept_as, spark_merge="max")
 
     _name = "last"
     _sign = -1

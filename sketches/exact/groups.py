@@ -23,6 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import summands
 from ..core.columns import Values, as_array, as_values, flattened
 from ..core.decimals import halves, whole
 from ..core.group_numbers import as_groups, grown
@@ -86,6 +88,8 @@ class CountGroups(_Arrays):
     ([3, 1], 3)
     """
 
+    aggregate: ClassVar = Aggregated(spark_merge="sum")
+
     _state: ClassVar = {"n": np.int64}
 
     def update(self, groups: np.ndarray, values: Any = None, **inputs: Any) -> None:
@@ -113,6 +117,12 @@ class CountGroups(_Arrays):
         return int(self._at("n")[group])
 
 
+def summed_as(leaf: pa.DataType) -> dict[str, Any]:
+    """The type of a column's sum: double of floats and decimals, and int64, kept wider, of whole numbers."""
+    real = pa.types.is_floating(leaf) or pa.types.is_decimal(leaf)
+    return {**summands(leaf), "type": "double" if real else "int64"}
+
+
 class SumGroups(_Arrays):
     """Sum a group, in decimal(38, 0) for whole numbers and booleans, in double for floats.
 
@@ -128,6 +138,8 @@ class SumGroups(_Arrays):
     >>> sums.answers().to_pylist(), sums.to_arrow().type
     ([5, None, None], Decimal128Type(decimal128(38, 0)))
     """
+
+    aggregate: ClassVar = Aggregated(of_column=summed_as, spark_merge="sum")
 
     _state: ClassVar = {
         "high": np.int64,
@@ -204,6 +216,8 @@ class MeanGroups(_Arrays):
     (1.5, [{'n': 2, 'sum': 3.0}])
     """
 
+    aggregate: ClassVar = Aggregated(of_column=summands, spark_merge="struct_sum")
+
     _state: ClassVar = {"total": float, "lost": float, "n": np.int64}
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
@@ -242,6 +256,8 @@ class VarianceGroups(_Arrays):
     >>> spread[0], spread.to_arrow().to_pylist()
     (1.0, [{'n': 3, 'mean': 2.0, 'm2': 2.0}])
     """
+
+    aggregate: ClassVar = Aggregated(of_column=summands, spark_merge="chan")
 
     _state: ClassVar = {"n": np.int64, "mean": float, "m2": float}
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import long_or_string
 from ..core.columns import Values, as_values
 from ..core.group_numbers import as_groups, frozen, grown
 from ..core.group_order import by_group, is_scattered
@@ -39,6 +41,15 @@ class FrequentItemsGroups(Groups):
     >>> tags[0].top(1)
     [Item(item='a', estimate=2, lower=2, upper=2)]
     """
+
+    aggregate: ClassVar = Aggregated(
+        {"max_size": 4096},
+        answer={"k": 10},
+        of_column=long_or_string,
+        kinds=("string", "long"),
+        must_tell_kind=True,
+        spark_merge="approx_top_k_combine",
+    )
 
     def __init__(self, n: int = 0, max_size: int = 4096, kind: Kind = "string") -> None:
         """Raises `SketchError` for another kind, or a size that is no power of two from 8 to 2^26."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import hashable
 from ..core.columns import as_values
 from ..core.group_numbers import as_groups
 from ..core.group_order import by_group
@@ -46,6 +48,8 @@ class HLLGroups(Groups):
     >>> [round(float(x)) for x in groups.estimates()]
     [2, 1]
     """
+
+    aggregate: ClassVar = Aggregated({"lg_k": 12}, of_column=hashable, spark_merge="hll_union_agg")
 
     def __init__(self, n: int = 0, lg_k: int = 12) -> None:
         self.lg_k = whole("HLL", "lg_k", lg_k, 4, 21)

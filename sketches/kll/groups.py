@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import long_or_double
 from ..core.group_numbers import as_groups
 from ..core.image_columns import as_images, image_column
 from ..core.numbers import as_numbers
@@ -30,6 +32,15 @@ class KLLGroups(Groups):
     >>> groups[1].n
     3
     """
+
+    aggregate: ClassVar = Aggregated(
+        {"k": 200},
+        of_column=long_or_double,
+        seeded=True,
+        kinds=("double", "long", "float"),
+        must_tell_kind=True,
+        spark_merge="kll_merge_agg_{kind}",
+    )
 
     def __init__(self, n: int = 0, k: int = 200, kind: Kind = "double", seed: int | None = None) -> None:
         self._store = Store(n, k, kind, seed)

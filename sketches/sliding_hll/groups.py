@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import hashable
 from ..core.columns import as_array, as_values
 from ..core.group_numbers import as_groups
 from ..core.parameters import seconds, whole
@@ -46,6 +48,8 @@ class SlidingHLLGroups(Groups):
     >>> groups.estimates().round().tolist()
     [1.0, 1.0]
     """
+
+    aggregate: ClassVar = Aggregated({"lg_k": 12, "window": 3600.0}, inputs=("time",), of_column=hashable)
 
     def __init__(self, n: int = 0, lg_k: int = 12, window: Span = 3600.0) -> None:
         self.lg_k = whole("SlidingHLL", "lg_k", lg_k, 4, 21)

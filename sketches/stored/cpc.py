@@ -6,7 +6,10 @@ from typing import Any, ClassVar, Self
 
 import datasketches
 import numpy as np
+import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import column_kind
 from ..core.columns import as_values
 from ..core.distinct_counter import DistinctCounter
 from ..core.one_by_one import OneByOne
@@ -113,6 +116,13 @@ class CPC(DistinctCounter):
         )
 
 
+def hashed_by_the_package(leaf: pa.DataType) -> dict[str, Any]:
+    """Values that the `datasketches` package hashes, which are all but binary."""
+    if column_kind(leaf) == "binary":
+        raise TypeError(f"values of {leaf} can't be counted by the package; cast them to strings")
+    return {}
+
+
 class CPCGroups(OneByOne):
     """One `CPC` a group: see there for the error promised.
 
@@ -121,5 +131,7 @@ class CPCGroups(OneByOne):
     >>> round(groups[0].estimate())
     2
     """
+
+    aggregate: ClassVar = Aggregated({"lg_k": 11}, of_column=hashed_by_the_package)
 
     _single = CPC

@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
+from ..core.aggregated import Aggregated
 from ..core.answers import finite
+from ..core.column_kinds import numeric
 from ..core.numbers import as_numbers
 from ..core.one_by_one import OneByOne
 from ..core.parameters import flag, whole
@@ -106,6 +108,8 @@ class REQGroups(OneByOne):
     >>> groups[0].n
     2
     """
+
+    aggregate: ClassVar = Aggregated({"k": 12, "high_ranks": True}, of_column=numeric)
 
     _single = REQ
 

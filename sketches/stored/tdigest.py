@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import numeric
 from ..core.group_numbers import as_groups
 from ..core.numbers import as_numbers
 from ..core.one_by_one import OneByOne
@@ -102,6 +104,8 @@ class TDigestGroups(OneByOne):
     >>> groups[0].n
     2
     """
+
+    aggregate: ClassVar = Aggregated({"k": 200}, of_column=numeric)
 
     _single = TDigest
 

@@ -10,7 +10,9 @@ import datasketches
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
 from ..core.answers import finite
+from ..core.column_kinds import long_double_or_string
 from ..core.columns import as_values
 from ..core.numbers import as_numbers
 from ..core.one_by_one import OneByOne
@@ -204,6 +206,14 @@ class VarOptGroups(OneByOne):
     >>> sorted(groups[0].values().to_pylist())
     [7, 9]
     """
+
+    aggregate: ClassVar = Aggregated(
+        {"k": 100},
+        inputs=("weight",),
+        of_column=long_double_or_string,
+        kinds=("string", "long", "double"),
+        must_tell_kind=True,
+    )
 
     _single = VarOpt
     _read = ("kind",)

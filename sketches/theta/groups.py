@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import hashable
 from ..core.columns import as_values
 from ..core.group_numbers import as_groups
 from ..core.image_columns import image_column
@@ -42,6 +44,8 @@ class ThetaGroups(Groups):
     >>> groups.estimates().tolist()
     [2.0, 1.0]
     """
+
+    aggregate: ClassVar = Aggregated({"lg_k": 12}, of_column=hashable, spark_merge="theta_union_agg")
 
     def __init__(self, n: int = 0, lg_k: int = _USUAL_LG_K) -> None:
         self._n = n

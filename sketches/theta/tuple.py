@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..core.aggregated import Aggregated
 from ..core.answers import finite
 from ..core.arrays import as_array, is_scalar
+from ..core.column_kinds import hashable
 from ..core.columns import as_values, is_list
 from ..core.one_by_one import OneByOne
 from ..core.parameters import one_of, whole
@@ -245,6 +247,10 @@ class TupleGroups(OneByOne):
     >>> groups[0].totals()[0].estimate
     7.0
     """
+
+    aggregate: ClassVar = Aggregated(
+        {"lg_k": 12, "kind": "double", "mode": "sum"}, inputs=("value",), of_column=hashable
+    )
 
     _single = Tuple
     _read = ("kind", "mode")
