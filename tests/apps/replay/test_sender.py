@@ -7,29 +7,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 
 from streamgauge.apps.replay import sender
 from streamgauge.apps.replay.generated import Generated
 from streamgauge.apps.replay.load import Load
-from streamgauge.apps.replay.process import Replay, ReplayError
 from streamgauge.apps.replay.sender import send
 
+from .sent import read
+
 pytestmark = pytest.mark.kafka
-
-
-def read(servers: str, topic: str, partitions: int) -> list[list[Any]]:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "reader", "enable.auto.commit": False})
-    found = []
-    for partition in range(partitions):
-        _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        messages: list[Any] = []
-        while len(messages) < high:
-            messages += consumer.consume(10_000, timeout=1)
-        found.append(messages)
-    consumer.close()
-    return found
 
 
 def test_everything_arrives_with_its_timestamp_and_authors_stay_together(kafka: Any) -> None:
@@ -82,32 +69,3 @@ def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "_PATIENCE", 0.0)
     with pytest.raises(KafkaException):
         sender._partitions(Away(*[KafkaError._TRANSPORT] * 100), "posts")
-
-
-def test_a_replay_runs_in_its_own_process_and_tells_how_far_it_is(kafka: Any) -> None:
-    kafka.create_topic("sender-process", 1)
-    replay = Replay(
-        Generated(Load(rate=5_000, seed=5), posts=2_000),
-        "sender-process",
-        kafka.bootstrap_servers,
-        pace=False,
-    ).start()
-    replay.wait()
-    assert replay.done and replay.sent == 2_000
-    assert len(read(kafka.bootstrap_servers, "sender-process", 1)[0]) == 2_000
-
-
-def test_a_replay_that_fails_says_why(kafka: Any) -> None:
-    replay = Replay(Generated(Load(), posts=1), "sender-missing", kafka.bootstrap_servers).start()
-    with pytest.raises(ReplayError, match="Unknown topic"):
-        replay.wait()
-
-
-def test_a_replay_can_be_stopped_at_any_moment(kafka: Any) -> None:
-    kafka.create_topic("sender-stopped", 1)
-    replay = Replay(Generated(Load(rate=100)), "sender-stopped", kafka.bootstrap_servers)
-    replay.stop()  # never started
-    replay.start()
-    replay.stop()
-    replay.stop()
-    assert not replay.running
