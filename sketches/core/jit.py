@@ -19,10 +19,23 @@ BLOCK = 2048
 """Rows hashed at a time: slices of this size are vectorised by LLVM and stay in the first-level cache."""
 
 
-def kernel(function: F) -> F:
-    """Compile a kernel over plain arrays: nogil, cached, NumPy's division."""
-    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+_CALLED: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True}
+_LINKED: dict[str, Any] = {
+    "pipeline_class": LinkedCompiler,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+_LEAN: dict[str, Any] = {"_nrt": False}
+
+
+def _compiled(function: F, **options: Any) -> F:
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     return compiled
+
+
+def kernel(function: F) -> F:
+    """Compile a kernel over plain arrays that Python calls: nogil, cached, NumPy's division."""
+    return _compiled(function, **_CALLED)
 
 
 def lean(function: F) -> F:
@@ -31,25 +44,23 @@ def lean(function: F) -> F:
     Without reference counts, which otherwise cost two atomic operations wherever an array is passed on or
     sliced: what a loop over groups spends its time on.
     """
-    without_counts: Any = {"_nrt": False}
-    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy", **without_counts)(function)
-    return compiled
+    return _compiled(function, **_CALLED, **_LEAN)
 
 
 def inner(function: F) -> F:
-    """Compile a lean kernel that only kernels call, with them and not before (`linked`).
+    """Compile a lean kernel that only kernels call: with them, and not before as well (`linked`).
 
-    Nothing of it is cached but what is cached of them. Any kernel that no Python code calls should be one:
-    calls that lie several deep would else be compiled many times over.
+    Any kernel that Python doesn't call should be one: what lies several calls deep would else be compiled
+    many times over.
     """
-    options: Any = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", pipeline_class=LinkedCompiler, **options)(
-        function
-    )
-    return compiled
+    return _compiled(function, **_LINKED, **_LEAN)
+
+
+def allocating(function: F) -> F:
+    """Compile an inner kernel that isn't lean: it may call `np.empty`."""
+    return _compiled(function, **_LINKED)
 
 
 def inlined(function: F) -> F:
     """Compile a scalar helper that is inlined into the kernels that call it."""
-    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)
-    return compiled
+    return _compiled(function, cache=True, inline="always")
