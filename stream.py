@@ -15,7 +15,7 @@ from .operators.definition.stream import Stream as Definition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from .operators.consumer.merger import DeliveryName
+    from .operators.consumer.merge.merger import DeliveryName
     from .operators.consumer.runner import OnWindow, Run, Summary
 
 

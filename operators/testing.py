@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from .consumer.closed_windows import ClosedWindows
-from .consumer.merger import Merger
-from .consumer.progress import Progress
+from .consumer.merge.closed_windows import ClosedWindows
+from .consumer.merge.merger import Merger
 from .definition.stream import Stream
 from .sketching.accounting import Account
+from .sketching.progress import Progress
 from .sketching.silence import Rest, Silence
 from .table.query import query
 from .table.schema import schema_of

@@ -18,7 +18,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as Partition
 
-from ..operators.consumer.delta_log import LARGEST, split
+from ..operators.consumer.log.messages import LARGEST, split
 from ..operators.kafka.clients import client_config, producer_config
 from ..operators.kafka.faults import Refused, refused
 from ..operators.kafka.patience import Patience

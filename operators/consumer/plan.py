@@ -9,7 +9,7 @@ from typing import Any
 from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
 from ..kafka.secrets import Settings
-from .merger import DeliveryName
+from .merge.merger import DeliveryName
 
 
 @dataclass(frozen=True)

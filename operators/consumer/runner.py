@@ -30,21 +30,21 @@ from ..kafka.topics import (
     remove,
 )
 from ..sketching.accounting import Account
+from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..table.query import query
 from ..table.schema import schema_of
-from .closed_windows import ClosedWindows
-from .dead_letters import TOPIC_CONFIG as DEAD_LETTERS
-from .delta_log import TOPIC_CONFIG
 from .ending import as_interrupt
-from .group_history import GroupHistory
-from .log_state import LogState
-from .merger import DeliveryName
-from .merging import LogMerger
-from .nameless import clear_away, group_name
+from .group.history import GroupHistory
+from .group.nameless import clear_away, group_name
+from .log.messages import TOPIC_CONFIG
+from .log.state import LogState
+from .merge.closed_windows import ClosedWindows
+from .merge.follower import LogMerger
+from .merge.merger import DeliveryName
+from .options import check
 from .plan import Plan
-from .run_options import check
-from .worker import Worker
-from .worker_process import WorkerProcess
+from .work.process import WorkerProcess
+from .work.worker import Worker
 
 log = logging.getLogger("streamgauge.kafka")
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from ..consumer.dead_letters import shorter
 from .faults import passing, refused
-from .outgoing import Outgoing
+from .outgoing import Outgoing, shorter
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 

@@ -1,1 +1,1 @@
-"""Rows in, a table of sketches out, the same on every engine."""
+"""Messages and rows in, deltas and tables of sketches out, the same on every engine; event time."""

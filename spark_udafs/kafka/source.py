@@ -31,12 +31,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ...operators.consumer.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...operators.definition.stream import Stream
 from ...operators.kafka.secrets import Settings
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.sketching.clock import wall_clock
 from ...operators.sketching.closing import Mark, closing, tell
+from ...operators.sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...operators.sketching.silence import Rest, Silence
 from ..definitions import check_same, pack
 from .cluster import Cluster

@@ -11,15 +11,15 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from ...operators.consumer.dead_letters import DeadLetter
-from ...operators.consumer.intake import Intake
 from ...operators.consumer.plan import Plan
-from ...operators.consumer.progress import Progress
 from ...operators.definition.sources import KafkaSource
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
 from ...operators.formats.messages import HEADERS
 from ...operators.sketching.accounting import Account
+from ...operators.sketching.dead_letters import DeadLetter
+from ...operators.sketching.intake import Intake
+from ...operators.sketching.progress import Progress
 from ...operators.sketching.row_steps import RowSteps
 from ...operators.table.schema import schema_of
 from ..merge.forms import spark_type

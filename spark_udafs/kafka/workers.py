@@ -16,9 +16,6 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
 
-from ...operators.consumer.dead_letters import LARGEST_LETTER, DeadLetter
-from ...operators.consumer.intake import Intake
-from ...operators.consumer.remarks import Remarks
 from ...operators.definition.sources import KafkaSource
 from ...operators.formats.messages import Messages
 from ...operators.kafka.clients import LIBRARY_LOG, producer_config
@@ -26,6 +23,9 @@ from ...operators.kafka.faults import passing
 from ...operators.kafka.outgoing import Outgoing
 from ...operators.kafka.reader import PositionGone, Reader, ReadError
 from ...operators.kafka.sending import Faults, produce
+from ...operators.sketching.dead_letters import LARGEST_LETTER, DeadLetter
+from ...operators.sketching.intake import Intake
+from ...operators.sketching.remarks import Remarks
 from .cluster import Report, group_refused, report, reporting_consumer
 from .kept import Kept
 from .offsets import TopicPartition

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from streamgauge.operators.consumer import nameless
 from streamgauge.operators.consumer.ending import as_interrupt
+from streamgauge.operators.consumer.group import nameless
 from streamgauge.operators.consumer.runner import run, start
 
 SCRIPT = """

@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.intake import Intake
 from streamgauge.operators.consumer.plan import Plan
-from streamgauge.operators.consumer.progress import Progress
 from streamgauge.operators.definition.aggregates import aggregate, count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES, MOMENT
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages, from_objects
 from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.intake import Intake
 from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.progress import Progress
 from streamgauge.operators.sketching.row_steps import RowSteps
 from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.merge import merge

@@ -20,14 +20,15 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException
 
-from streamgauge.operators.consumer.delta import Delta, DeltaError
-from streamgauge.operators.consumer.delta_log import encode, table_topic
-from streamgauge.operators.consumer.membership import Membership
+from streamgauge.operators.consumer.group.membership import Membership
+from streamgauge.operators.consumer.log.faults import DeltaError
+from streamgauge.operators.consumer.log.messages import encode, table_topic
 from streamgauge.operators.consumer.runner import Run, run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic, partitions_of
 from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.delta import Delta
 from streamgauge.operators.table.merge import merge
 
 pytestmark = pytest.mark.kafka

@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.intake import Intake
 from streamgauge.operators.consumer.plan import Plan
-from streamgauge.operators.consumer.progress import Progress
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
+from streamgauge.operators.sketching.intake import Intake
+from streamgauge.operators.sketching.progress import Progress
 
 
 class Lines:

@@ -1,0 +1,192 @@
+"""What earlier runs of a consumer group left behind, looked at before a run begins.
+
+A group goes on only with the definition, the input topic and the table topic that it began with: anything
+else would mix what can't be mixed, or miss rows without a word. What is known stands in three places, each of
+which may be gone: the group's offsets (they expire), the table topic's snapshots, the table topics' names.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from ...definition.change import DefinitionChanged, differences
+from ...definition.stream import Stream
+from ...kafka.clients import LIBRARY_LOG, member_config
+from ...kafka.faults import LOST, passing, refused
+from ...kafka.topics import Admin, TopicError, end_offsets, id_of, made_anew, remove
+from ..log.messages import table_topic
+from ..log.tail import Tail, follow, read_tail
+from .membership import Committed
+
+log = logging.getLogger("streamgauge.kafka")
+
+_SECONDS = 30.0
+_TRY_SECONDS = 3.0
+
+
+@dataclass
+class GroupHistory:
+    """A group's committed places by input partition, and its own table topic's log, if there are any.
+
+    `source_id` is the input topic's id now.
+    """
+
+    client: Admin
+    config: Mapping[str, Any]
+    group_id: str
+    stream: Stream
+    topic: str
+    source_id: str
+    partitions: int
+    places: dict[int, Committed] = field(default_factory=dict)
+    logs: dict[int, Tail] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.fingerprint = self.stream.fingerprint()
+        self.table_topic = table_topic(self.group_id, self.fingerprint)
+        self.existed = False
+
+    def read(self) -> None:
+        """Look at what is there.
+
+        Raises `DefinitionChanged`, and `TopicError` for topics that are not those the group began with.
+        """
+        self.places = self._committed()
+        topics = self.client.list_topics(timeout=_SECONDS).topics
+        self._check_definition(set(topics))
+        exists = self.existed = self.table_topic in topics
+        table_id = id_of(self.client, self.table_topic) if exists else ""
+        for place in self.places.values():
+            if place.source_id and self.source_id and place.source_id != self.source_id:
+                raise made_anew(self.topic)
+            if place.fingerprint and (not exists or (place.table_id and place.table_id != table_id)):
+                raise TopicError(
+                    f"the table topic {self.table_topic!r} of the group {self.group_id!r} was deleted"
+                    f"{' and made anew' if exists else ''}, and with it what was counted and not yet told; "
+                    "give the run a new group_id to count again from the input topic"
+                )
+        if exists and len(self.places) < self.partitions:
+            starts = dict.fromkeys(topics[self.table_topic].partitions, 0)
+            self.logs = read_tail(self.config, self.table_topic, starts)
+            self._check_source()
+
+    def alone(self) -> None:
+        """Make sure, once the table topic is there, that none of another definition was made meanwhile.
+
+        Two definitions that begin a group at the same time both find it new, and would split its partitions:
+        each makes its topic before it looks again, so that one of them at least sees the other's. What
+        refuses leaves no topic behind that would keep the other from going on. Raises `DefinitionChanged`.
+        """
+        try:
+            self._check_definition(set(self.client.list_topics(timeout=_SECONDS).topics))
+        except DefinitionChanged:
+            if not self.existed and not any(end_offsets(self.client, self.table_topic, 1).values()):
+                remove(self.client, [self.table_topic], [])
+            raise
+
+    @property
+    def new(self) -> bool:
+        """Whether the group has never run."""
+        return not self.places and all(
+            tail.snapshot is None and not tail.deltas for tail in self.logs.values()
+        )
+
+    def begin(self, ends: Mapping[int, int] | None) -> dict[int, int]:
+        """Write down where partitions without a committed place go on; gives all that are known.
+
+        A partition that the table topic knows goes on behind its last delta there: the group's offsets had
+        expired. A group that never ran begins at `ends`, if given; else, and wherever a partition was added
+        later, reading begins with the first message, which needs no place.
+        """
+        found: dict[int, Committed] = {}
+        for partition in set(range(self.partitions)) - self.places.keys():
+            nothing = Committed(-1, fingerprint=self.fingerprint, source_id=self.source_id)
+            first = [d.first for tail in self.logs.values() for d in tail.deltas if d.partition == partition]
+            start = replace(nothing, offset=min(first)) if first else nothing
+            place = follow(start, partition, self.logs).place if self.logs else nothing
+            if place.offset >= 0:
+                found[partition] = place
+            elif self.new and ends is not None:
+                found[partition] = replace(nothing, offset=ends[partition])
+        if found and not self._commit(found):
+            found = {p: place for p, place in self._committed().items() if p in found}
+        elif found and not self.new:
+            log.warning(
+                "the group %s has lost its offsets of %s; going on where the table topic ends: %s",
+                *(self.group_id, self.topic, {p: found[p].offset for p in sorted(found)}),
+            )
+        return {p: place.offset for p, place in (self.places | found).items()}
+
+    def _check_definition(self, topics: set[str]) -> None:
+        others = {place.fingerprint for place in self.places.values()} - {"", self.fingerprint}
+        pattern = re.compile(re.escape(f"{self.group_id}.table.") + "([0-9a-f]{16})")
+        others |= {found[1] for topic in topics if (found := pattern.fullmatch(topic))} - {self.fingerprint}
+        if not others:
+            return
+        other = min(others)
+        told = "; ".join(self._changes(other, table_topic(self.group_id, other) in topics))
+        raise DefinitionChanged(
+            f"the group {self.group_id!r} has state of another definition ({other}, this one is "
+            f"{self.fingerprint}): {told}. Give the changed stream a group_id of its own, or go on with the "
+            f"group's own definition; to begin anew under this name, delete the group and its topics "
+            f"{self.group_id}.table.* first"
+        )
+
+    def _changes(self, other: str, exists: bool) -> list[str]:
+        unknown = ["what it was is not known any more"]
+        if not exists:
+            return unknown
+        tails = read_tail(self.config, table_topic(self.group_id, other), {0: 0})
+        snapshot = tails[0].snapshot
+        return differences(snapshot.definition, self.stream.definition()) if snapshot else unknown
+
+    def _check_source(self) -> None:
+        for tail in self.logs.values():
+            known = [delta.source for delta in tail.deltas]
+            known += [tail.snapshot.source] if tail.snapshot is not None else []
+            if self.source_id and any(source and source != self.source_id for source in known):
+                raise made_anew(self.topic)
+
+    def _committed(self) -> dict[int, Committed]:
+        consumer = self._consumer()
+        try:
+            asked = [TopicPartition(self.topic, partition) for partition in range(self.partitions)]
+            deadline = time.monotonic() + _SECONDS
+            while True:
+                try:
+                    found = consumer.committed(asked, timeout=_TRY_SECONDS)
+                    break
+                except KafkaException as error:
+                    # Who may not use the group is only told so beside the answer, which never comes.
+                    beside = consumer.poll(0.0)
+                    fault = (beside and beside.error()) or error.args[0]
+                    if not passing(fault) or time.monotonic() > deadline:
+                        raise refused(fault, "tell the group's positions", group=self.group_id) from None
+                    time.sleep(0.1)  # a new broker's coordinators are still loading
+        finally:
+            consumer.close()
+        return {p.partition: Committed.of(p.offset, p.metadata) for p in found if p.offset >= 0}
+
+    def _commit(self, places: Mapping[int, Committed]) -> bool:
+        """Commit for the group while nobody is in it; False if somebody is, who has seen to this."""
+        consumer = self._consumer()
+        try:
+            offsets = [TopicPartition(self.topic, p, c.offset, c.metadata()) for p, c in places.items()]
+            consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in LOST:
+                raise
+            return False
+        finally:
+            consumer.close()
+        return True
+
+    def _consumer(self) -> Consumer:
+        return Consumer(member_config(self.config, self.group_id), logger=LIBRARY_LOG)

@@ -1,0 +1,198 @@
+"""A worker's place in its consumer group: which partitions are its own, and how far they are committed.
+
+The consumer here never reads: its partitions are paused, a `Reader` of its own reads them. What is committed
+is an offset and, as its metadata, the partition's event time there, so that rows are judged late by the same
+rule whoever reads on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from ...definition.change import DefinitionChanged
+from ...kafka.clients import LIBRARY_LOG, member_config
+from ...kafka.faults import LOST, passing, refused
+from ...sketching.lateness import PartitionTime
+from .rebalance import Rebalance, as_exception
+
+log = logging.getLogger("streamgauge.kafka")
+
+
+class MembershipLost(Exception):
+    """The group has given this worker's partitions to others: what it holds of them must be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Where a partition goes on: its next offset, its event time, and how far the table log was then.
+
+    All but the offset are of the definition with this fingerprint, of the input topic and the table topic
+    with these ids; a place that was not committed by a stream has none.
+    """
+
+    offset: int
+    time: PartitionTime = field(default_factory=PartitionTime)
+    log: tuple[int, ...] = ()
+    fingerprint: str = ""
+    source_id: str = ""
+    table_id: str = ""
+
+    def metadata(self) -> str:
+        """All but the offset, as committed beside it."""
+        told = [self.fingerprint, self.source_id, self.table_id, self.time.to_list(), *self.log]
+        return json.dumps(told, separators=(",", ":"))
+
+    @classmethod
+    def of(cls, offset: int, metadata: str | None) -> Committed:
+        """What was committed; of an offset that no stream committed, only the offset holds."""
+        try:
+            fingerprint, source_id, table_id, told, *log = json.loads(metadata or "[]")
+            time = PartitionTime(*map(int, told))
+            return cls(offset, time, tuple(log), str(fingerprint), str(source_id), str(table_id))
+        except (ValueError, TypeError):
+            return cls(offset)
+
+
+class Membership:
+    """Membership in a group that reads one topic.
+
+    `revoked` is called with partitions that others get next, while they are still this worker's: the time to
+    send what it holds of them. `lost` partitions are others' already.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        group_id: str,
+        topic: str,
+        fingerprint: str,
+        revoked: Callable[[list[int]], None],
+        lost: Callable[[list[int]], None],
+    ) -> None:
+        self.group_id = group_id
+        self._topic = topic
+        self._fingerprint = fingerprint
+        self._rebalance = Rebalance(config)
+        self._revoked, self._lost = revoked, lost
+        self._delivering = self._in_callback = self._taken = False
+        self.assigned: set[int] = set()
+        self._consumer = Consumer(member_config(config, group_id), logger=LIBRARY_LOG)
+        self._consumer.subscribe(
+            [topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def poll(self, seconds: float = 0.0) -> None:
+        """Keep the membership alive and take part in rebalances."""
+        message = as_exception(lambda: self._consumer.poll(seconds))
+        error = None if message is None else message.error()
+        if error is None:
+            return
+        if error.fatal() or not passing(error):
+            raise self._refused(error, "let it take part")
+        log.debug("membership: %s", error.str())
+
+    def keep(self) -> None:
+        """As `poll`, while a delivery waits. Raises `MembershipLost` if partitions were taken meanwhile."""
+        if self._in_callback:
+            return
+        self._delivering, self._taken = True, False
+        try:
+            self.poll(0.0)
+        finally:
+            self._delivering = False
+        if self._taken:
+            raise MembershipLost("a rebalance took its partitions while a delivery waited")
+
+    def committed(self, partitions: Iterable[int], seconds: float) -> dict[int, Committed | None]:
+        """What the group has committed, None where nothing. Raises `KafkaException`."""
+        asked = [TopicPartition(self._topic, partition) for partition in partitions]
+        try:
+            found = self._consumer.committed(asked, timeout=seconds)
+        except KafkaException as error:
+            raise self._refused(error.args[0], "tell positions") from None
+        for place in found:
+            if place.error is not None:
+                raise self._refused(place.error, "tell positions")
+        return {place.partition: self._place(place) for place in found}
+
+    def _place(self, place: TopicPartition) -> Committed | None:
+        if place.offset < 0:
+            return None
+        found = Committed.of(place.offset, place.metadata)
+        if found.fingerprint not in ("", self._fingerprint):
+            raise DefinitionChanged(
+                f"the group has committed {self._topic}[{place.partition}] by another definition "
+                f"({found.fingerprint}, this one is {self._fingerprint}): a run of it is going on side by "
+                "side; give one of them a group_id of its own"
+            )
+        return found
+
+    def commit(self, places: Mapping[int, Committed]) -> None:
+        """Commit now. Raises `MembershipLost`, or `KafkaException` for what may be tried again."""
+        try:
+            found = self._consumer.commit(offsets=self.offsets(places), asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() in LOST:
+                raise MembershipLost(error.args[0].str()) from None
+            raise self._refused(error.args[0], "commit positions") from None
+        for place in found or ():
+            if place.error is not None:
+                if place.error.code() in LOST:
+                    raise MembershipLost(place.error.str())
+                raise self._refused(place.error, "commit positions")
+
+    def offsets(self, places: Mapping[int, Committed]) -> list[TopicPartition]:
+        """Commits as the client library writes them."""
+        return [TopicPartition(self._topic, p, c.offset, c.metadata()) for p, c in places.items()]
+
+    def group_metadata(self) -> Any:
+        """The membership's identity, by which a transaction is refused to those who lost it."""
+        return self._consumer.consumer_group_metadata()
+
+    def watermarks(self, partition: int, seconds: float) -> tuple[int, int]:
+        """A partition's first offset and the one after its last readable message. Raises `KafkaException`."""
+        place = TopicPartition(self._topic, partition)
+        try:
+            found = self._consumer.get_watermark_offsets(place, timeout=seconds)
+        except KafkaException as error:
+            raise self._refused(error.args[0], "tell a partition's offsets") from None
+        if found is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return found
+
+    def close(self) -> None:
+        """Leave the group."""
+        as_exception(self._consumer.close)
+
+    def _refused(self, error: KafkaError, doing: str) -> KafkaException:
+        doing += f" in the group {self.group_id!r} of the topic {self._topic!r}"
+        return refused(error, doing, topic=self._topic, group=self.group_id)
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._rebalance.take(consumer, partitions)
+        consumer.pause(partitions)
+        self.assigned |= {place.partition for place in partitions}
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._delivering:
+            self._on_lost(consumer, partitions)
+            return
+        self._in_callback = True
+        try:
+            self._revoked([place.partition for place in partitions])
+        finally:
+            self._in_callback = False
+        self.assigned -= {place.partition for place in partitions}
+        self._rebalance.let_go(consumer, partitions)
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._taken = True
+        self.assigned -= {place.partition for place in partitions}
+        self._lost([place.partition for place in partitions])
+        self._rebalance.let_go(consumer, partitions)

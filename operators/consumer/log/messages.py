@@ -1,0 +1,124 @@
+"""The log of partial tables: deltas as the messages of a stream's table topic.
+
+A delta is one message for each partition of the topic, in parts where it is larger than a message may be
+(`parts`). Headers, in decimal digits or plain text:
+
+| header | what |
+|---|---|
+| `fingerprint` | the definition's |
+| `topic`, `source`, `partition` | the input's name, id and partition |
+| `first`, `next` | the offsets covered, from the first up to, not including, the next |
+| `time` | how far the partition is in event time: the numbers of a `PartitionTime` |
+| `rest` | its silence, where it is silent: the numbers of a `Rest` |
+| `more` | 1 where another delta follows that was sent together with this one |
+| `account` | read, counted, filtered, late and dead-lettered messages |
+
+Its value: the length of a JSON text in four bytes, little-endian; that text, the messages counted by the
+start of their pane; the rows of its groups, by the hash of their keys, as a compressed Arrow IPC stream, or
+nothing where there are none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import astuple
+
+import numpy as np
+import pyarrow as pa
+
+from ....sketches.core.protocol import SketchError
+from ...kafka.outgoing import Outgoing
+from ...sketching.accounting import Account
+from ...sketching.delta import Delta
+from ...sketching.grouping import hash_keys
+from ...sketching.lateness import PartitionTime
+from ...sketching.silence import Rest
+from ...table.schema import from_ipc, keys_of, to_ipc
+from .faults import DeltaError
+from .parts import LARGEST_PART, Record, in_parts
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes that a message of a stream's producers may have: a dead letter is as large as the input was."""
+
+TOPIC_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""The table topic is the state: mergers trim it behind their oldest open windows, nobody else may."""
+
+
+def table_topic(group_id: str, fingerprint: str) -> str:
+    """The name of a stream's table topic: a changed definition gets another."""
+    return f"{group_id}.table.{fingerprint}"
+
+
+def split(table: pa.Table, partitions: int) -> list[pa.Table]:
+    """The table's rows by the hash of their keys, one table for each partition, in order.
+
+    All windows of a group go to the same partition.
+    """
+    if partitions == 1:
+        return [table]
+    keys = [table.column(key).combine_chunks() for key in keys_of(table.schema)]
+    chosen = hash_keys(keys, table.num_rows)[1] % np.uint64(partitions)
+    return [table.filter(pa.array(chosen == partition)) for partition in range(partitions)]
+
+
+def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PART) -> list[Outgoing]:
+    """A delta's messages, none with a value of more than `largest` bytes."""
+    headers = [
+        ("fingerprint", delta.fingerprint.encode()),
+        ("topic", delta.topic.encode()),
+        ("source", delta.source.encode()),
+        ("account", _spaced(delta.account)),
+        ("time", _spaced(delta.time)),
+        ("rest", b"" if delta.rest is None else _spaced(delta.rest)),
+    ]
+    headers += [(name, str(value).encode()) for name, value in _numbers(delta).items()]
+    messages = json.dumps({str(k): v for k, v in delta.messages.items()}).encode()
+    head = len(messages).to_bytes(4, "little") + messages
+    tables = [None] * partitions if delta.table is None else split(delta.table, partitions)
+    found = []
+    for partition, table in enumerate(tables):
+        value = head + (to_ipc(table) if table is not None and table.num_rows else b"")
+        found += [Outgoing(topic, partition, *part) for part in in_parts(value, headers, largest)]
+    return found
+
+
+def decode(record: Record, rows: bool = True) -> Delta:
+    """The delta of a record; without its table unless `rows`. Raises `DeltaError` if it is none."""
+    told = record.headers
+    try:
+        numbers = {name: int(told[name]) for name in _NUMBERS}
+        start = 4 + int.from_bytes(record.value[:4], "little")
+        messages: Mapping[str, int] = json.loads(record.value[4:start])
+        table = record.value[start:] if rows else b""
+        return Delta(
+            fingerprint=told["fingerprint"].decode(),
+            topic=told["topic"].decode(),
+            partition=numbers["partition"],
+            first=numbers["first"],
+            next=numbers["next"],
+            table=from_ipc(table) if table else None,
+            time=PartitionTime(*map(int, told["time"].split())),
+            rest=Rest(*map(int, told["rest"].split())) if told["rest"] else None,
+            more=bool(numbers["more"]),
+            account=Account(*map(int, told["account"].split())),
+            messages={int(pane): count for pane, count in messages.items()},
+            source=told["source"].decode(),
+        )
+    except KeyError as error:
+        raise DeltaError(
+            f"no delta: the header {error} is missing among {', '.join(told) or 'none'}"
+        ) from None
+    except (ValueError, TypeError, AttributeError, SketchError) as error:
+        raise DeltaError(f"a damaged delta: {error}") from None
+
+
+_NUMBERS = ("partition", "first", "next", "more")
+
+
+def _numbers(delta: Delta) -> dict[str, int]:
+    return dict(zip(_NUMBERS, (delta.partition, delta.first, delta.next, int(delta.more))))
+
+
+def _spaced(numbers: Account | PartitionTime | Rest) -> bytes:
+    return " ".join(map(str, astuple(numbers))).encode()

@@ -1,0 +1,77 @@
+"""What a merger knew at one offset of the table topic, kept in the topic itself.
+
+The topic alone is enough to go on from: a snapshot says where to read it again from, the state to begin with,
+and the definition and the input topic that all of it is of. It has a message's size limit for no number of
+input partitions, and nothing in a consumer group that may expire.
+
+Headers: `kind` (``state``), `fingerprint`, `source` (the input topic's id), `resume` (the offset). The value
+is JSON, compressed by zlib: `definition` and `state`.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...kafka.outgoing import Outgoing
+from .faults import DeltaError
+from .parts import LARGEST_PART, Record, in_parts
+from .state import Chain, read_state
+
+_KIND = b"state"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where a merger goes on (`resume`, an offset of the table topic), and all it knew there (`state`)."""
+
+    fingerprint: str
+    source: str
+    resume: int
+    state: str
+    definition: Mapping[str, Any]
+
+    def outgoing(self, topic: str, partition: int, largest: int = LARGEST_PART) -> list[Outgoing]:
+        """Its messages."""
+        headers = [
+            ("kind", _KIND),
+            ("fingerprint", self.fingerprint.encode()),
+            ("source", self.source.encode()),
+            ("resume", str(self.resume).encode()),
+        ]
+        told = json.dumps({"definition": self.definition, "state": self.state}).encode()
+        return [Outgoing(topic, partition, *p) for p in in_parts(zlib.compress(told), headers, largest)]
+
+    @classmethod
+    def of(cls, record: Record) -> Snapshot:
+        """The snapshot of a record. Raises `DeltaError` if it is damaged."""
+        told = record.headers
+        try:
+            found = json.loads(zlib.decompress(record.value))
+            return cls(
+                told["fingerprint"].decode(),
+                told["source"].decode(),
+                int(told["resume"]),
+                found["state"],
+                found["definition"],
+            )
+        except (KeyError, ValueError, TypeError, zlib.error) as error:
+            raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
+
+    @property
+    def chains(self) -> dict[int, Chain]:
+        """How far the input partitions had come."""
+        return read_state(self.state)[0].chains
+
+    @property
+    def progress(self) -> tuple[int, int, int]:
+        """Of two snapshots, the one with more of it is the newer, whoever wrote last."""
+        return self.resume, *read_state(self.state)[1].progress
+
+
+def is_snapshot(headers: Mapping[str, bytes]) -> bool:
+    """Whether these are the headers of a snapshot rather than of a delta."""
+    return headers.get("kind") == _KIND

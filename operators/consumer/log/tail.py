@@ -1,0 +1,137 @@
+"""What lies in the table topic from an offset on, and how far its deltas have come with each input partition.
+
+At least once, deltas are acknowledged before the input's offsets are committed. Between the two a worker may
+die: its successor finds these deltas here and goes on after them, so that nothing counts twice. With several
+table partitions a delta may have reached only some of them; then the successor reads it again from where the
+shortest chain ends, and cuts its own deltas exactly where the longer ones end, so that those who have a range
+leave it out and the others take it. Deltas that were trimmed away are in a merger's snapshot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from ...kafka.clients import LIBRARY_LOG, member_config
+from ...kafka.faults import passing
+from ...sketching.delta import Delta
+from ...sketching.lateness import PartitionTime
+from ..group.membership import Committed
+from .messages import decode
+from .parts import Gather
+from .snapshots import Snapshot, is_snapshot
+
+_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class Tail:
+    """One partition of the table topic: its first offset, the one after its last, and what lies between.
+
+    `deltas` have no tables; `snapshot` is the one that has come farthest. A delta or snapshot of which only a
+    part is there is left out.
+    """
+
+    begin: int = 0
+    end: int = 0
+    deltas: list[Delta] = field(default_factory=list)
+    snapshot: Snapshot | None = None
+
+
+@dataclass(slots=True)
+class Ends:
+    """Where an input partition goes on, and the offsets at which its deltas must be cut."""
+
+    place: Committed
+    cuts: list[int] = field(default_factory=list)
+
+
+def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
+    """What lies in the table topic from an offset of each partition on, or from the first that is there.
+
+    Raises `KafkaException` if the brokers don't answer, `DeltaError` for a damaged delta.
+    """
+    settings = {**member_config(config, topic), "enable.partition.eof": True}
+    consumer = Consumer(settings, logger=LIBRARY_LOG)
+    try:
+        found = {partition: Tail(end=-1) for partition in starts}
+        gathers = {partition: Gather() for partition in starts}
+        consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+        # Where somebody writes all the time there is always more, and never word of an end.
+        ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
+        deadline = time.monotonic() + _SECONDS
+        while any(tail.end < 0 for tail in found.values()):
+            messages = consumer.consume(500, 0.1)
+            if messages:
+                deadline = time.monotonic() + _SECONDS
+            elif time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+            for message in messages:
+                partition, error = message.partition(), message.error()
+                if partition is not None and error is None:
+                    _take(found[partition], gathers[partition], message)
+                    following = (message.offset() or 0) + 1
+                    if following >= ends[partition]:
+                        found[partition].end = following
+                elif (
+                    error is not None and error.code() == KafkaError._PARTITION_EOF and partition is not None
+                ):
+                    found[partition].end = message.offset() or 0
+                elif error is not None and not passing(error):
+                    raise KafkaException(error)
+        for partition, tail in found.items():
+            tail.begin = _edges(consumer, topic, partition)[0]
+        return found
+    finally:
+        consumer.close()
+
+
+def follow(place: Committed, partition: int, logs: Mapping[int, Tail]) -> Ends:
+    """Where an input partition's chains in all table partitions end, from its committed place on.
+
+    >>> follow(Committed(7), 0, {0: Tail()}).place.offset
+    7
+    """
+    times: dict[int, PartitionTime] = {place.offset: place.time}
+    reached = []
+    for tail in logs.values():
+        end = place.offset
+        chain = None if tail.snapshot is None else tail.snapshot.chains.get(partition)
+        if chain is not None and chain.next > end:
+            end = chain.next
+            times.setdefault(end, chain.time)
+        for delta in tail.deltas:
+            if delta.partition == partition and delta.first <= end < delta.next:
+                end = delta.next
+                times[end] = delta.time
+            elif delta.partition == partition and delta.first == end == delta.next:
+                times[end] = delta.time
+        reached.append(end)
+    start = min(reached)
+    return Ends(
+        replace(place, offset=start, time=times[start]), sorted({end for end in reached if end > start})
+    )
+
+
+def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """The first offset of a partition, and the one after its last committed message."""
+    edges = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SECONDS)
+    if edges is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+    return edges
+
+
+def _take(tail: Tail, gather: Gather, message: Message) -> None:
+    _, record = gather.take(message.value(), message.headers(), message.offset() or 0)
+    if record is None:
+        return
+    if is_snapshot(record.headers):
+        snapshot = Snapshot.of(record)
+        if tail.snapshot is None or snapshot.progress >= tail.snapshot.progress:
+            tail.snapshot = snapshot
+    else:
+        tail.deltas.append(decode(record, rows=False))

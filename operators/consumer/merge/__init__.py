@@ -1,0 +1,1 @@
+"""The merging worker: deltas of the table topic in, closed windows out."""

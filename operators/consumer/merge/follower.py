@@ -1,0 +1,301 @@
+"""The merging worker: follows the table topic, closes windows, remembers where to begin again.
+
+A member of its own consumer group, so that several share the partitions of a table topic. Where it goes on
+after a restart is the first delta of its oldest window that was not handed over or may come again
+(`place`): so every such window is whole again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time as wall
+from collections.abc import Callable
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from ...kafka.clients import LIBRARY_LOG, member_config
+from ...kafka.faults import passing, refused
+from ...kafka.patience import Patience, Stopped
+from ..group.rebalance import Rebalance, as_exception
+from ..log.faults import DeltaError
+from ..log.messages import decode
+from ..log.parts import Gather
+from ..log.snapshots import Snapshot, is_snapshot
+from ..log.state import LogState
+from ..plan import Plan
+from .closed_windows import ClosedWindows
+from .merger import Merger
+from .place import LogPlace
+from .watch import LogWatch, OtherMergers
+
+log = logging.getLogger("streamgauge.kafka")
+
+_COMMIT_SECONDS = 5.0
+_LAST_SECONDS = 3.0
+_PAUSE_SECONDS = 0.2
+_GROUP = {
+    "auto.offset.reset": "error",
+    # Whoever handles a window may take long over it; that the process lives, heartbeats tell.
+    "max.poll.interval.ms": 86_400_000,
+}
+
+
+class LogMerger:
+    """Folds a run's deltas into windows and hands each on as it closes.
+
+    `hand_over` gets the table of sketches of a closed window, from the thread of `run`: once in a run, or
+    again, whole, if rows followed for one that only silence had closed. A window counts as handed over when
+    that returns: one for which it raised, and after a crash those handed over since the last commit, come
+    again. With several table partitions, each brings its own groups'
+    windows. What was handed over goes to `closed`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        hand_over: Callable[[pa.Table], None],
+        closed: ClosedWindows,
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._plan = plan
+        self._hand_over = hand_over
+        self._closed = closed
+        self._stopping = stopping
+        self._due = 0.0
+        self._last_known: list[LogState] = []
+        self._partitions = plan.partitions
+        self._others = OtherMergers(plan)
+        self._watch: LogWatch | None = None
+        self._gathers: dict[int, Gather] = {}
+        self._starts: dict[int, int] = {}
+        self.mergers: dict[int, Merger] = {}
+        self.progressed = wall.monotonic()
+        # Held while deltas are taken in, not while a window is handed over: whoever has it sees each window
+        # once.
+        self.lock = threading.RLock()
+        self._place = LogPlace(plan)
+        self._rebalance = Rebalance(plan.config)
+        settings = {**member_config(plan.config, plan.merger_group), **_GROUP}
+        self._consumer = Consumer(settings, logger=LIBRARY_LOG)
+        self._consumer.subscribe(
+            [plan.table_topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def run(self) -> None:
+        """Follow the log until told to stop, or, of a bounded run, until all is in and every window closed.
+
+        Told to stop, it still takes in what lies in the log.
+        """
+        try:
+            last = None
+            while not self.finished:
+                messages = self._read()
+                with self.lock:
+                    for message in messages:
+                        self._take(message)
+                self._emit()
+                self._look_on()
+                if wall.monotonic() >= self._due:
+                    self._keep()
+                if self._stopping():
+                    last = last or wall.monotonic() + _LAST_SECONDS
+                    if wall.monotonic() > last or (not messages and self._at_end()):
+                        break
+            if self.finished:
+                self._emit_open()
+            last = wall.monotonic() + _LAST_SECONDS
+            self._keep()
+            while self._place.behind and wall.monotonic() < last:
+                self._consumer.poll(_PAUSE_SECONDS)
+                self._keep()
+        except Stopped as error:
+            log.warning("stopped before the merger's place was kept: %s", error)
+        finally:
+            self._last_known = self.states()
+            as_exception(self._consumer.close)
+            self._place.close()
+            self._look_away()
+
+    def states(self) -> list[LogState]:
+        """What each partition of the log says of the whole run: all the same once all are read.
+
+        While another process merges them all, what the first of them says; while a merger reads again what
+        was known before, that.
+        """
+        mergers, watch = list(self.mergers.values()), self._watch
+        if not mergers and watch is not None:
+            mergers = [watch.merger]
+        states = [merger.state for merger in mergers]
+        return max(self._last_known, states, key=lambda told: max((s.account.read for s in told), default=-1))
+
+    def filling(self) -> list[tuple[int, pa.Table]]:
+        """The windows that are still open, as they are now, each with its partition of the table topic."""
+        with self.lock:
+            return [(p, table) for p, merger in self.mergers.items() for table in merger.close_all()]
+
+    def partitions_are(self, count: int) -> None:
+        """The input topic has so many partitions now: no window closes before each was heard of."""
+        with self.lock:
+            self._partitions = count
+            for merger in self.mergers.values():
+                merger.partitions |= set(range(count))
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything that a bounded run is to read is in."""
+        if self._plan.ends is None:
+            return False
+        watch = self._watch
+        mergers = list(self.mergers.values()) or ([watch.merger] if watch is not None else [])
+        return bool(mergers) and all(m.reached(dict(self._plan.ends)) for m in mergers)
+
+    def _read(self) -> list[Message]:
+        """What lies in the log, as soon as there is anything: `consume` alone would wait until it has all."""
+        first = as_exception(lambda: self._consumer.poll(0.1))
+        if first is None:
+            return []
+        merger = self.mergers.get(first.partition() or 0)
+        rest = as_exception(lambda: self._consumer.consume(500, 0.0))
+        if self.mergers.get(first.partition() or 0) is not merger:
+            return rest  # a rebalance came between: whoever has the partition now reads the first again
+        return [first, *rest]
+
+    def _at_end(self) -> bool:
+        """Whether all of the log was read."""
+        try:
+            for place in self._consumer.position(self._consumer.assignment()):
+                end = self._consumer.get_watermark_offsets(place, timeout=1.0)
+                offset = place.offset if place.offset >= 0 else self._starts[place.partition]
+                if end is None or offset < end[1] - 1:
+                    return False
+        except KafkaException:
+            return False
+        return True
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        partition, offset = message.partition(), message.offset()
+        if error is not None:
+            if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
+                raise self._place.gone(partition, None, f"offset {offset} was to be read next")
+            if error.fatal() or not passing(error):
+                raise self._refused(error, "let it follow")
+            return
+        assert partition is not None and offset is not None
+        if partition not in self.mergers:
+            return
+        merger, gather = self.mergers[partition], self._gathers[partition]
+        try:
+            name, record = gather.take(message.value(), message.headers(), offset)
+            if record is None:
+                if not is_snapshot(gather.waiting[name].headers):
+                    merger.mark(name, offset)
+                return
+            if is_snapshot(record.headers):
+                return
+            delta = decode(record)
+            taken = merger.offer(delta, offset, name)
+        except DeltaError as refused:
+            raise DeltaError(f"{self._plan.table_topic}[{partition}] at offset {offset}: {refused}") from None
+        for name in gather.overtaken(delta.partition, delta.next):
+            merger.unmark(name)
+        if taken and delta.account.read:
+            self.progressed = wall.monotonic()
+        if not taken:
+            log.info("left out %s at offset %d: its range was in already", delta.told, offset)
+
+    def _emit(self) -> None:
+        """Hand over the windows that the watermark has passed, each counted only when that went well."""
+        for partition, merger in self.mergers.items():
+            while True:
+                with self.lock:
+                    table = merger.due()
+                if table is None:
+                    break
+                self._hand_over(table)
+                with self.lock:
+                    self._closed.add(partition, table)
+                    merger.told()
+                self._due = 0.0
+
+    def _emit_open(self) -> None:
+        """Hand over the windows that a bounded run leaves open; a later run goes on with them."""
+        for partition, table in self.filling():
+            self._hand_over(table)
+            self._closed.add(partition, table)
+
+    def _look_on(self) -> None:
+        """While others have all partitions of the log, read along."""
+        if self.mergers:
+            self._look_away()
+            return
+        if self._watch is None and not self._others.have_all(self._consumer.memberid()):
+            return
+        try:
+            if self._watch is None:
+                place = self._place.find(self._consumer, [0])[0]
+                self._watch = LogWatch(self._plan, place)
+                log.info(
+                    "another process of the group %s merges; windows are told there", self._plan.group_id
+                )
+            elif not self._watch.follow():
+                self._look_away()
+        except KafkaException as error:
+            if not passing(error.args[0]):
+                raise self._refused(error.args[0], "read along") from None
+            log.debug("reading along: %s", error)
+
+    def _look_away(self) -> None:
+        if self._watch is not None:
+            self._last_known = self.states()
+            self._watch.close()
+            self._watch = None
+
+    def _keep(self) -> None:
+        self._due = wall.monotonic() + _COMMIT_SECONDS
+        try:
+            self._place.keep(self._consumer, self.mergers)
+        except KafkaException as error:
+            raise self._refused(error.args[0], "keep the place in", "WRITE") from None
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        numbers = [place.partition for place in partitions]
+        places = self._places(consumer, numbers) if numbers else {}
+        for partition, place in places.items():
+            merger = Merger(self._plan.stream, range(self._partitions), self._plan.delivery)
+            if place is not None:
+                merger.resume(place.resume, place.state)
+            self._gathers[partition] = Gather()
+            self.mergers[partition] = merger
+        self._starts |= (starts := {p: 0 if place is None else place.resume for p, place in places.items()})
+        topic = self._plan.table_topic
+        self._rebalance.take(consumer, [TopicPartition(topic, p, start) for p, start in starts.items()])
+        self._due = 0.0  # a merger's first snapshot says whose log this is
+
+    def _places(self, consumer: Consumer, partitions: list[int]) -> dict[int, Snapshot | None]:
+        waiting = Patience("learn where the merger was", self._stopping)
+        while True:
+            try:
+                return self._place.find(consumer, partitions)
+            except KafkaException as error:
+                waiting.failed(self._refused(error.args[0], "tell the place in"))
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        try:
+            self._keep()
+        except KafkaException as error:
+            log.warning("what was handed over last will be again: %s", error)
+        self._lost(consumer, partitions)
+
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._last_known = self.states()  # what is known, until there is a merger again
+        for place in partitions:
+            self.mergers.pop(place.partition, None)
+        self._place.forget([place.partition for place in partitions])
+        self._rebalance.let_go(consumer, partitions)
+
+    def _refused(self, error: KafkaError, doing: str, right: str = "READ") -> KafkaException:
+        topic, group = self._plan.table_topic, self._plan.merger_group
+        return refused(error, f"{doing} the table topic {topic!r}", topic=topic, group=group, right=right)

@@ -1,0 +1,233 @@
+"""Deltas in, closed windows out: the merging worker's state, with no Kafka in it.
+
+Windows are given out in order when `closing` says that they may close. Those that close for good come once,
+and a row that comes for one of them later is late. A window that silence alone has closed is given out and
+kept: rows that follow for it count, and if there are any it comes again, whole, when it closes next, in
+another silence or for good. If there are none it goes without another word.
+
+One `Merger` follows one partition of the table topic. All it does is decided by the log it reads and by
+nothing else, so that reading the log again gives the same windows. Only how often a kept window comes before
+it is final depends on when it is asked for: who reads on before asking gets it once, with all its rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from ...definition.stream import Stream
+from ...sketching.closing import closing, tell
+from ...sketching.delta import Delta
+from ...table.merge import Accumulator
+from ...table.schema import START, schema_of
+from ..log.faults import DeltaError
+from ..log.state import Chain, LogState, Told, read_state, written
+
+DeliveryName = Literal["at_least_once", "exactly_once"]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A pane that may still get rows, and where the log and the merger stood before its first.
+
+    `deltas` is how many have brought it rows.
+    """
+
+    sketches: Accumulator
+    offset: int
+    before: LogState
+    deltas: int = 0
+
+
+class Merger:
+    """Folds deltas into windows and closes them by the watermark.
+
+    `partitions` are those of the input topic: until each has been heard of, no window closes. Takes only the
+    next range of each partition: a range that was already taken, by whomever it was sent, is left out. A
+    range that begins too early or too late can't happen in a log written exactly once and raises
+    `DeltaError`; at least once, one that overlaps what was taken is taken whole, and counted in
+    `state.overlaps`.
+    """
+
+    def __init__(
+        self, stream: Stream, partitions: Iterable[int], delivery: DeliveryName = "exactly_once"
+    ) -> None:
+        self.stream = stream.complete()
+        assert stream.window is not None
+        self._window = stream.window
+        self._fingerprint = stream.fingerprint()
+        self._schema = schema_of(stream)
+        self._delivery = delivery
+        self.partitions = set(partitions)
+        self.state = LogState()
+        self._told = Told()
+        self._position = 0
+        self._open: dict[int, _Open] = {}
+        self._marks: dict[str, tuple[int, LogState]] = {}
+        self._source = ""
+
+    def mark(self, name: str, offset: int) -> None:
+        """A delta of several messages, the first of them at `offset`; it is offered when all are there."""
+        if name not in self._marks:
+            self._marks[name] = (offset, self.state.copy())
+
+    def unmark(self, name: str) -> None:
+        """The delta that was marked so is not waited for any more."""
+        self._marks.pop(name, None)
+
+    def offer(self, delta: Delta, offset: int, name: str = "") -> bool:
+        """Take the delta at `offset` of the log, or leave it out as a duplicate; True if it was taken.
+
+        `name` is that by which its beginning was marked, if it was. Raises `DeltaError` for a delta of
+        another definition or out of its turn.
+        """
+        self._position = offset + 1
+        begin, before = self._marks.pop(name, (offset, None))
+        if not self._next_in_turn(delta):
+            self.state.duplicates += 1
+            self._close_up(delta)
+            return False
+        missed = 0
+        for pane, rows in _panes(delta.table):
+            if self._window.last_end(pane) <= self.state.closed_us:
+                continue
+            if pane not in self._open:
+                before = before or self.state.copy()
+                self._open[pane] = _Open(Accumulator(self._schema), begin, before)
+            self._open[pane].sketches.fold(rows)
+            self._open[pane].deltas += 1
+        for pane, messages in delta.messages.items():
+            if self._window.last_end(pane) <= self.state.closed_us:
+                missed += messages
+        account = replace(
+            delta.account, counted=delta.account.counted - missed, late=delta.account.late + missed
+        )
+        self.state.account += account
+        self._advance(delta)
+        self._close_up(delta)
+        return True
+
+    def due(self) -> pa.Table | None:
+        """The earliest window that has closed and was not handed over as it is now, if there is one.
+
+        A restart brings it again until `told` says that it was handed over.
+        """
+        pane = self._next_due()
+        return None if pane is None else self._open[pane].sketches.table()
+
+    def told(self) -> None:
+        """The window that `due` gave was handed over."""
+        pane = self._next_due()
+        assert pane is not None
+        self._told.kept[pane] = self._open[pane].deltas
+        self._next_due()  # and goes at once if it is closed for good
+
+    def close(self) -> list[pa.Table]:
+        """All windows that are due, earliest first, as handed over."""
+        found = []
+        while (table := self.due()) is not None:
+            found.append(table)
+            self.told()
+        return found
+
+    def close_all(self) -> list[pa.Table]:
+        """All windows that were not handed over as they are now; they stay open for what may come later."""
+        return [self._open[pane].sketches.table() for pane in sorted(self._open) if not self._is_told(pane)]
+
+    def reached(self, ends: dict[int, int]) -> bool:
+        """Whether all messages before these offsets are in."""
+        chains = self.state.chains
+        return all(partition in chains and chains[partition].next >= end for partition, end in ends.items())
+
+    def resume_point(self) -> tuple[int, str]:
+        """Where to read the log from again after a restart, and the state to start with, as JSON.
+
+        That is the first delta of the oldest window that was not handed over or may come again, so that every
+        such window is whole again, or a delta before it of which only a part has come.
+        """
+        places = [(pane.offset, pane.before) for pane in self._open.values()]
+        oldest = min((*places, *self._marks.values()), key=lambda place: place[0], default=None)
+        offset, state = oldest or (self._position, self.state)
+        return offset, written(state, self._told)
+
+    def resume(self, offset: int, told: str) -> None:
+        """Take up where `resume_point` said. Raises `DeltaError` if that is damaged."""
+        self.state, self._told = read_state(told)
+        self._position = offset
+        self._open.clear()
+        self._marks.clear()
+
+    def _is_told(self, pane: int) -> bool:
+        """Whether its window was handed over with all that is in it now, by this merger or one before it."""
+        if self._window.last_end(pane) <= self._told.until_us:
+            return True
+        return self._open[pane].deltas <= self._told.kept.get(pane, 0)
+
+    def _next_due(self) -> int | None:
+        """The pane of the window to hand over next; those before it that are closed for good are let go."""
+        for pane in sorted(self._open):
+            end = self._window.last_end(pane)
+            if end > self.state.due_us:
+                break
+            if not self._is_told(pane):
+                return pane
+            if end <= self.state.closed_us:
+                self._told.until_us = max(self._told.until_us, end)
+                self._told.kept.pop(pane, None)
+                del self._open[pane]
+        return None
+
+    def _next_in_turn(self, delta: Delta) -> bool:
+        if delta.fingerprint != self._fingerprint:
+            raise DeltaError(
+                f"the delta {delta.told} is of the definition {delta.fingerprint}, this stream's is "
+                f"{self._fingerprint}; a changed definition needs a table topic of its own"
+            )
+        if self._source and delta.source and delta.source != self._source:
+            raise DeltaError(
+                f"the delta {delta.told} is of another topic of that name, which was deleted and made anew; "
+                "give the run a new group_id to begin with the new one"
+            )
+        self._source = self._source or delta.source
+        chain = self.state.chains.get(delta.partition)
+        if chain is None or delta.first == chain.next:
+            return True
+        if delta.next <= chain.next:
+            return False
+        if self._delivery == "at_least_once" and delta.first < chain.next:
+            self.state.overlaps += 1
+            return True
+        raise DeltaError(
+            f"the delta {delta.told} is out of turn, the next offset is {chain.next}; the table topic is not "
+            "what one stream wrote exactly once: start again with another group"
+        )
+
+    def _advance(self, delta: Delta) -> None:
+        chain = self.state.chains.setdefault(delta.partition, Chain(next=delta.next))
+        chain.next = max(chain.next, delta.next)
+        chain.time = delta.time
+        tell(self.state.chains, delta.partition, delta.rest)
+        self.partitions.add(delta.partition)
+
+    def _close_up(self, delta: Delta) -> None:
+        """Close what may close, once all that was sent together is in."""
+        chains = self.state.chains
+        if not delta.more and self.partitions <= chains.keys():
+            found = closing(chains.values(), self._window, self.stream.delay_us)
+            self.state.closed_us = max(self.state.closed_us, found.final_us)
+            self.state.due_us = max(self.state.closed_us, found.due_us)
+
+
+def _panes(table: pa.Table | None) -> Iterator[tuple[int, pa.Table]]:
+    """A table's rows by pane; the table is ordered by them."""
+    if table is None:
+        return
+    starts = table.column(START).combine_chunks().view(pa.int64()).to_numpy()
+    edges = [0, *(np.flatnonzero(np.diff(starts)) + 1).tolist(), len(starts)] if len(starts) else []
+    for low, high in itertools.pairwise(edges):
+        yield int(starts[low]), table.slice(low, high - low)

@@ -1,0 +1,183 @@
+"""Where mergers are in the table topic: found again after a restart, kept as they go on, trimmed behind.
+
+A snapshot goes to the topic first; then the group's offset is committed, whose metadata is the snapshot's own
+offset, so that a successor need not look for it. Where the group's offsets have expired the topic itself
+tells. Behind what was committed nothing is needed any more, and the messages are deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, wait
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from ...kafka.clients import LIBRARY_LOG, producer_config
+from ...kafka.faults import LOST, passing
+from ...kafka.topics import admin, made_anew
+from ..log.faults import DeltaError
+from ..log.messages import LARGEST
+from ..log.snapshots import Snapshot
+from ..log.tail import Tail, read_tail
+from ..plan import Plan
+from .merger import Merger
+
+log = logging.getLogger("streamgauge.kafka")
+
+_ANSWER_SECONDS = 10.0
+_FLUSH_SECONDS = 5.0
+_LAST_SECONDS = 2.0
+
+
+class LogPlace:
+    """Finds and keeps the places of a run's mergers."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._producer: Producer | None = None
+        self._admin = admin(plan.config)
+        self._kept: dict[int, tuple[int, str]] = {}
+        self._snapshots: dict[int, int] = {}
+        self._trimming: dict[Any, Future[Any]] = {}
+        self._may_trim = True
+        self._definition, self._fingerprint = plan.stream.definition(), plan.stream.fingerprint()
+        self.behind = False
+        """Whether the last try to keep the places failed."""
+
+    def find(self, consumer: Consumer, partitions: Iterable[int]) -> dict[int, Snapshot | None]:
+        """Where each partition of the table topic is to be read on from; None: from its beginning.
+
+        Raises `KafkaException` if brokers don't answer, `DeltaError` if what is needed is gone, `TopicError`
+        if it is of another input topic of the same name.
+        """
+        topic = self._plan.table_topic
+        asked = [TopicPartition(topic, p) for p in partitions]
+        ends = {p.partition: consumer.get_watermark_offsets(p, timeout=_ANSWER_SECONDS) for p in asked}
+        if None in ends.values():
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+        if all(end == (0, 0) for end in ends.values()):
+            return dict.fromkeys(ends)  # nothing was ever written
+        places = consumer.committed(asked, timeout=_ANSWER_SECONDS)
+        told = {place.partition: place.metadata or "" for place in places}
+        hints = {partition: int(hint) for partition, hint in told.items() if hint.isdigit()}
+        tails = read_tail(self._plan.config, topic, {p.partition: hints.get(p.partition, 0) for p in places})
+        missing = [p for p in hints if tails[p].snapshot is None]
+        if missing:
+            tails |= read_tail(self._plan.config, topic, dict.fromkeys(missing, 0))
+        return {partition: self._checked(partition, tail) for partition, tail in tails.items()}
+
+    def keep(self, consumer: Consumer, mergers: Mapping[int, Merger]) -> None:
+        """Write down where mergers are, unless that is known already; `behind` says that it couldn't be.
+
+        Raises `KafkaException` for what waiting won't mend.
+        """
+        now = {partition: merger.resume_point() for partition, merger in mergers.items()}
+        fresh = {partition: place for partition, place in now.items() if self._kept.get(partition) != place}
+        if not fresh:
+            self.behind = False
+            return
+        try:
+            self._snapshots |= self._write(fresh)
+            places = [
+                TopicPartition(self._plan.table_topic, p, offset, str(self._snapshots[p]))
+                for p, (offset, _) in fresh.items()
+            ]
+            consumer.commit(offsets=places, asynchronous=False)
+        except KafkaException as error:
+            # No loop here: the consumer must be polled to find its way back into the group.
+            fault = error.args[0]
+            if not passing(fault):
+                raise
+            if not self.behind and fault.code() not in LOST:
+                log.warning("the merger's place can't be kept now, later again: %s", fault.str())
+            self.behind = True
+            return
+        if self.behind:
+            log.warning("managed to keep the merger's place; going on")
+        self.behind = False
+        self._trim({p: offset for p, (offset, _) in fresh.items() if offset > self._kept.get(p, (0, ""))[0]})
+        self._kept |= fresh
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """These partitions are others' now."""
+        for partition in partitions:
+            self._kept.pop(partition, None)
+
+    def close(self) -> None:
+        """Let go of the connections, when the last deletion is answered."""
+        wait(self._trimming.values(), timeout=_LAST_SECONDS)
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer.flush(1.0)
+            self._producer = None
+
+    def gone(self, partition: int, begin: int | None, needed: str) -> DeltaError:
+        """What to tell when deltas that are needed were deleted."""
+        now = "later" if begin is None else f"at offset {begin}"
+        return DeltaError(
+            f"the table topic {self._plan.table_topic!r}[{partition}] begins {now}, but {needed}: deltas "
+            "were deleted before their windows were told, by the topic's retention or by hand; give the run "
+            "a new group_id to count again from the input topic, and leave retention.ms=-1 and "
+            "retention.bytes=-1 on table topics"
+        )
+
+    def _checked(self, partition: int, tail: Tail) -> Snapshot | None:
+        found = tail.snapshot
+        if found is None and tail.begin > 0:
+            raise self.gone(partition, tail.begin, "no merger's state is left in it")
+        known = found.source if found is not None else ""
+        if known and self._plan.source_id and known != self._plan.source_id:
+            raise made_anew(self._plan.source.topic)
+        if found is not None and found.resume < tail.begin:
+            raise self.gone(partition, tail.begin, f"the oldest open window began at offset {found.resume}")
+        return found
+
+    def _write(self, places: Mapping[int, tuple[int, str]]) -> dict[int, int]:
+        """Send snapshots; gives their offsets."""
+        plan = self._plan
+        if self._producer is None:
+            self._producer = Producer(producer_config(plan.config, LARGEST), logger=LIBRARY_LOG)
+        offsets: dict[int, int] = {}
+        faults: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            partition, offset = message.partition(), message.offset()
+            if error is not None:
+                faults.append(error)
+            elif partition is not None and offset is not None:
+                offsets[partition] = min(offset, offsets.get(partition, offset))
+
+        for partition, (resume, state) in places.items():
+            snapshot = Snapshot(self._fingerprint, plan.source_id, resume, state, self._definition)
+            for message in snapshot.outgoing(plan.table_topic, partition):
+                self._producer.produce(
+                    message.topic,
+                    message.value,
+                    partition=partition,
+                    headers=list(message.headers),
+                    on_delivery=delivered,
+                )
+        if self._producer.flush(_FLUSH_SECONDS) or faults:
+            self._producer.purge()
+            self._producer.flush(1.0)
+            self._producer = None  # one that was purged may have lost its order
+            raise KafkaException(faults[0] if faults else KafkaError(KafkaError._MSG_TIMED_OUT))
+        return offsets
+
+    def _trim(self, places: Mapping[int, int]) -> None:
+        """Have the messages before these offsets deleted; whether it worked is looked at the next time."""
+        for done in self._trimming.values():
+            if self._may_trim and done.done() and (error := done.exception()) is not None:
+                fault = error.args[0] if isinstance(error, KafkaException) else None
+                if fault is not None and fault.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    self._may_trim = False
+                    log.warning(
+                        "the table topic %r can't be trimmed and will grow; to have that done, allow DELETE "
+                        "on it",
+                        self._plan.table_topic,
+                    )
+        if self._may_trim and places:
+            wanted = [TopicPartition(self._plan.table_topic, p, offset) for p, offset in places.items()]
+            self._trimming = self._admin.delete_records(wanted, operation_timeout=_ANSWER_SECONDS)

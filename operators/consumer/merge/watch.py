@@ -1,0 +1,96 @@
+"""The log read without a part in it: what a process knows of its run while others merge.
+
+Only headers and counts are looked at, so that it costs little: windows are told where they are merged.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from ...kafka.clients import LIBRARY_LOG, member_config
+from ...kafka.faults import passing
+from ...kafka.topics import admin, described_group
+from ..log.messages import decode
+from ..log.parts import Gather
+from ..log.snapshots import Snapshot, is_snapshot
+from ..plan import Plan
+from .merger import Merger
+
+_SECONDS = 2.0
+
+
+class OtherMergers:
+    """Whether other processes have all partitions of the table topic, as the brokers say.
+
+    A member with nothing assigned can't tell by itself: it may just not have been given its part yet.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._admin = admin(plan.config)
+        self._asked: Future[Any] | None = None
+        self._due = 0.0
+
+    def have_all(self, own: str | None) -> bool:
+        """What the last answer says, asked for every two seconds and never waited for.
+
+        `own` is this process's member id.
+        """
+        if self._asked is not None and self._asked.done():
+            asked, self._asked = self._asked, None
+            return asked.exception() is None and self._taken(asked.result(), own)
+        if self._asked is None and own and time.monotonic() >= self._due:
+            self._due = time.monotonic() + _SECONDS
+            self._asked = described_group(self._admin, self._plan.merger_group)
+        return False
+
+    def _taken(self, group: Any, own: str | None) -> bool:
+        taken = {
+            place.partition
+            for member in group.members
+            if member.member_id != own
+            for place in member.assignment.topic_partitions
+            if place.topic == self._plan.table_topic
+        }
+        return taken == set(range(self._plan.table_partitions))
+
+
+class LogWatch:
+    """Follows the first partition of the table topic, which tells of the whole run as each of them does."""
+
+    def __init__(self, plan: Plan, place: Snapshot | None) -> None:
+        self.merger = Merger(plan.stream, range(plan.partitions), plan.delivery)
+        if place is not None:
+            self.merger.resume(place.resume, place.state)
+        self._gather = Gather()
+        settings = {**member_config(plan.config, plan.merger_group), "auto.offset.reset": "error"}
+        self._consumer = Consumer(settings, logger=LIBRARY_LOG)
+        start = 0 if place is None else place.resume
+        self._consumer.assign([TopicPartition(plan.table_topic, 0, start)])
+
+    def follow(self) -> bool:
+        """Take in what has come; False if it was trimmed meanwhile, and the place must be found again.
+
+        Raises `DeltaError` and `KafkaException` as a merger does.
+        """
+        for message in self._consumer.consume(500, 0.05):
+            error = message.error()
+            if error is not None:
+                if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                    return False
+                if not passing(error):
+                    raise KafkaException(error)
+                continue
+            offset = message.offset() or 0
+            _, record = self._gather.take(message.value(), message.headers(), offset)
+            if record is not None and not is_snapshot(record.headers):
+                self.merger.offer(decode(record, rows=False), offset)
+        return True
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._consumer.close()

@@ -1,0 +1,232 @@
+"""Deltas and dead letters to Kafka, together with how far the input was read: at least once or exactly once.
+
+Both try again while brokers are away or coordinators load, say so once, and give up only when told to stop:
+what was not delivered is then read again by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from ...kafka.clients import LIBRARY_LOG, producer_config
+from ...kafka.faults import LOST
+from ...kafka.outgoing import Outgoing
+from ...kafka.patience import Patience
+from ...kafka.sending import Faults, produce
+from ..group.membership import Committed, Membership, MembershipLost
+from ..log.messages import LARGEST
+
+_ANSWER_SECONDS = 10.0
+_TRANSACTION_MS = 30_000
+"""A worker that dies within a transaction holds readers up for so long. They last milliseconds, but over a
+slow line their messages may take seconds; "transaction.timeout.ms" says otherwise."""
+
+
+class Delivery(Protocol):
+    """One way to deliver."""
+
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+        """Send messages and commit the input's places.
+
+        Raises `MembershipLost` where the partitions are others' by now, `Stopped`, and `KafkaException` for
+        what waiting won't mend.
+        """
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class AtLeastOnce:
+    """First dead letters, then deltas, acknowledged by all replicas, then the input's places.
+
+    With each place goes how far the table topic is, so that a successor that finds deltas beyond it knows
+    what was sent and not committed, and goes on after it: so the dead letters of a delta's range must be
+    there before it.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        membership: Membership,
+        table_topic: str,
+        log: Sequence[int],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._config = producer_config(config, LARGEST)
+        self._producer = Producer(self._config, logger=LIBRARY_LOG)
+        self._membership = membership
+        self._table_topic = table_topic
+        self._log = list(log)
+        self._stopping = stopping
+
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+        """See `Delivery`."""
+        try:
+            self._send([message for message in messages if message.topic != self._table_topic])
+            self._send([message for message in messages if message.topic == self._table_topic])
+            self._commit({p: replace(place, log=tuple(self._log)) for p, place in places.items()})
+        except BaseException:
+            # What still waits to be sent must not come after a successor has looked for it.
+            self.close()
+            self._producer = Producer(self._config, logger=LIBRARY_LOG)
+            raise
+
+    def _send(self, messages: Sequence[Outgoing]) -> None:
+        missing = dict(enumerate(messages))
+        waiting = Patience("send deltas", self._stopping)
+        while missing:
+            faults = Faults(list(missing.values()))
+            for at, message in list(missing.items()):
+                produce(self._producer, message, self._noting(missing, at, faults))
+            while self._producer.flush(0.5):
+                waiting.still("not all are acknowledged")
+                self._membership.keep()
+            if not missing:
+                break
+            if (cut := faults.mended(list(missing.values()))) is not None:
+                missing = dict(zip(missing, cut))
+            else:
+                waiting.failed(faults.told(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id))
+        waiting.done()
+
+    def _commit(self, places: Mapping[int, Committed]) -> None:
+        waiting = Patience("commit positions", self._stopping)
+        while True:
+            try:
+                self._membership.commit(places)
+                waiting.done()
+                return
+            except KafkaException as error:
+                waiting.failed(error)
+                self._membership.keep()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._producer.purge()
+        self._producer.flush(1.0)
+        self._producer.close()
+
+    def _noting(
+        self, missing: dict[int, Outgoing], at: int, faults: Faults
+    ) -> Callable[[KafkaError | None, Message], None]:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                faults.note(error, message)
+                return
+            missing.pop(at, None)
+            partition, offset = message.partition(), message.offset()
+            if message.topic() == self._table_topic and partition is not None and offset is not None:
+                self._log[partition] = max(self._log[partition], offset + 1)
+
+        return delivered
+
+
+class ExactlyOnce:
+    """Messages and the input's places in one transaction.
+
+    After a commit or an abort whose outcome is unknown the producer is thrown away: a new one of the same
+    transactional id settles the transaction, and the group's committed offsets tell which way.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], membership: Membership, stopping: Callable[[], bool]
+    ) -> None:
+        self._config = {
+            **producer_config(config, LARGEST),
+            "transactional.id": f"{membership.group_id}-{uuid.uuid4()}",
+            "transaction.timeout.ms": config.get("transaction.timeout.ms", _TRANSACTION_MS),
+            # With the default, a producer that lost all brokers forgets them, its group's coordinator among
+            # them, and then waits for that one in send_offsets_to_transaction for ever (librdkafka 2.16).
+            "metadata.recovery.strategy": "none",
+        }
+        self._commit_seconds = int(self._config["transaction.timeout.ms"]) / 1000
+        self._membership = membership
+        self._stopping = stopping
+        self._producer: Producer | None = None
+        # A new producer waits for its coordinator: meanwhile the first messages are read and sketched.
+        self._preparing = threading.Thread(target=self._prepare, name="streamgauge-producer", daemon=True)
+        self._preparing.start()
+
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+        """See `Delivery`."""
+        waiting = Patience("commit a transaction", self._stopping)
+        unsettled = False
+        self._preparing.join()
+        while True:
+            faults = Faults(messages)
+            try:
+                if self._producer is None:
+                    self._producer = self._fresh()
+                if not (unsettled and self._landed(places)):
+                    self._transact(self._producer, messages, places, faults)
+                waiting.done()
+                return
+            except KafkaException as error:
+                unsettled = True
+                self._clear(error.args[0])
+                if error.args[0].code() in LOST:
+                    raise MembershipLost(error.args[0].str()) from None
+                if (cut := faults.mended(messages)) is not None:
+                    messages = cut
+                else:
+                    waiting.failed(faults.told(error.args[0], self._membership.group_id))
+                self._membership.keep()
+
+    def close(self) -> None:
+        """Throw the producer away; a transaction it left open is aborted by the next, or by its time-out."""
+        if self._producer is not None and not self._preparing.is_alive():
+            self._producer.purge()
+            self._producer = None
+
+    def _prepare(self) -> None:
+        # An error comes again, and is told, when there is something to deliver.
+        with suppress(KafkaException):
+            self._producer = self._fresh()
+
+    def _fresh(self) -> Producer:
+        producer = Producer(self._config, logger=LIBRARY_LOG)
+        producer.init_transactions(_ANSWER_SECONDS)
+        return producer
+
+    def _transact(
+        self,
+        producer: Producer,
+        messages: Sequence[Outgoing],
+        places: Mapping[int, Committed],
+        faults: Faults,
+    ) -> None:
+        producer.poll(0)  # serves what the library logged
+        producer.begin_transaction()
+        for message in messages:
+            produce(producer, message, faults.note)
+        if places:
+            offsets, group = self._membership.offsets(places), self._membership.group_metadata()
+            producer.send_offsets_to_transaction(offsets, group, _ANSWER_SECONDS)
+        producer.commit_transaction(self._commit_seconds)  # which first waits for the messages to be taken
+
+    def _clear(self, error: KafkaError) -> None:
+        """Back to a producer without a transaction, or to none."""
+        if self._producer is None:
+            return
+        if not error.txn_requires_abort():
+            self.close()
+            return
+        try:
+            self._producer.abort_transaction(_ANSWER_SECONDS)
+        except KafkaException:
+            self.close()
+
+    def _landed(self, places: Mapping[int, Committed]) -> bool:
+        """Whether the transaction before was committed after all."""
+        found = self._membership.committed(places, _ANSWER_SECONDS)
+        return bool(places) and all(
+            (held := found[partition]) is not None and held.offset == place.offset and held.time == place.time
+            for partition, place in places.items()
+        )

@@ -1,0 +1,72 @@
+"""Which of a worker's partitions are silent: told with each delta, so that windows need not wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...kafka.topics import Admin, TopicError, high_watermarks
+from ...sketching.clock import wall_clock
+from ...sketching.intake import Intake
+from ...sketching.progress import Progress
+from ...sketching.silence import Rest, Silence
+from ..plan import Plan
+
+_ANSWER_SECONDS = 2.0
+
+
+class Idleness:
+    """Looks after the silence of a worker's partitions; `clock` is one that never goes back.
+
+    A partition of a bounded run rests for good as soon as it is read to its end. Any other rests once it has
+    given no event time for the plan's `idle_seconds` and nothing that is certain to come is left in it: not
+    a message up to its high watermark, which lies behind the messages of transactions that are still open.
+    """
+
+    def __init__(self, plan: Plan, admin: Callable[[], Admin], clock: Callable[[], float]) -> None:
+        self._plan = plan
+        self._admin = admin
+        self._clock = clock
+        self._silences: dict[int, Silence] = {}
+
+    def take_up(self, partition: int) -> None:
+        """A partition is this worker's from now on."""
+        self._silences[partition] = Silence(self._clock())
+
+    def look(self, intake: Intake, positions: Mapping[int, int], anew: bool) -> None:
+        """Note for each partition what is known of its silence.
+
+        `positions` are the next offsets to read, which may lie behind markers that are no messages; empty
+        where they aren't known. Of partitions that rest already it is told `anew` or left as it is.
+        """
+        now, found = self._clock(), dict[int, Progress]()
+        for partition, own in intake.progress.items():
+            if own.heard:
+                self._silences[partition].heard(now)
+                own.heard = False
+            if anew or own.rest is None:
+                found[partition] = own
+        if self._plan.ends is not None:
+            for partition, own in found.items():
+                if own.next >= self._plan.ends.get(partition, 0):
+                    own.rest = self._rest(self._silences[partition].since(now), 0.0)
+            return
+        patience = self._plan.idle_seconds
+        quiet = [p for p in found if self._silences[p].since(now) >= patience]
+        ends = self._ends(quiet) if quiet and positions else {}
+        for partition, own in found.items():
+            own.rest = None
+            if partition in ends and partition in positions:
+                position = max(own.next, positions[partition])
+                silent = self._silences[partition].look(position, ends[partition], now)
+                if silent >= patience:
+                    intake.pass_to(partition, position)
+                    own.rest = self._rest(silent, max(patience, 1e-6))
+
+    def _rest(self, silent: float, patience: float) -> Rest:
+        return Rest(int(silent * 1e6), int(patience * 1e6), int(wall_clock() * 1e6))
+
+    def _ends(self, partitions: list[int]) -> dict[int, int]:
+        try:
+            return high_watermarks(self._admin(), self._plan.source.topic, partitions, _ANSWER_SECONDS)
+        except TopicError:
+            return {}

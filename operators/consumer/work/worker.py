@@ -1,0 +1,269 @@
+"""The sketching worker: rows of its partitions in, deltas to the table topic out, nothing kept.
+
+A member of a consumer group. At each checkpoint the sketches of what was read since the last one go to the
+table topic together with the offsets they cover, and it starts empty; so a rebalance restores nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time as wall
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from confluent_kafka import KafkaException
+
+from ...formats.messages import Messages
+from ...kafka.patience import Patience, Stopped
+from ...kafka.read_ahead import ReadAhead
+from ...kafka.reader import Reader, ReadError
+from ...kafka.topics import Admin, admin
+from ...sketching.intake import Intake
+from ...sketching.lateness import PartitionTime
+from ...sketching.progress import Progress
+from ..group.membership import Committed, Membership, MembershipLost
+from ..log.messages import encode
+from ..log.tail import Ends, follow, read_tail
+from ..plan import Plan
+from .delivery import AtLeastOnce, Delivery, ExactlyOnce
+from .idleness import Idleness
+
+log = logging.getLogger("streamgauge.kafka")
+
+_ANSWER_SECONDS = 10.0
+_FIRST_PORTION = 10_000
+_PORTION_SECONDS = 5.0
+_KEEP_SECONDS = 2.0
+_DEAD_LETTER_BYTES = 16 * 1024 * 1024
+"""Dead letters are sent before they take more memory than this."""
+
+
+class Worker:
+    """One member of a run's group. `run` returns when `stopping` says so, everything delivered.
+
+    Raises `ReadError`, `DeltaError` and `KafkaException` for what waiting won't mend.
+    """
+
+    def __init__(
+        self, plan: Plan, stopping: Callable[[], bool], clock: Callable[[], float] = wall.monotonic
+    ) -> None:
+        self._plan = plan
+        self._stopping = stopping
+        self._clock = clock
+        self._topic = plan.source.topic
+        self._fingerprint = plan.stream.fingerprint()
+        self._intake = Intake(plan, alive=self._keep)
+        self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
+        self._reader: Reader | None = None
+        self._ahead: ReadAhead | None = None
+        self._delivery: Delivery | None = None
+        self._admin: Admin | None = None
+        self._idleness = Idleness(plan, self._administration, clock)
+        self._due = clock() + plan.checkpoint_seconds
+        self._membership = Membership(
+            plan.config, plan.group_id, self._topic, self._fingerprint, self._revoked, self._lost
+        )
+
+    @property
+    def assigned(self) -> set[int]:
+        """The input partitions that are its own now."""
+        return set(self._membership.assigned)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What it has said of the messages."""
+        return tuple(self._intake.remarks.told)
+
+    def run(self) -> None:
+        """Read, sketch and deliver until told to stop."""
+        try:
+            while not self._stopping():
+                self._turn()
+            self._checkpoint()
+            self._intake.remarks.look(1, 1)
+        except (MembershipLost, Stopped) as error:
+            log.warning("stopped with messages read but not delivered; they will be read again: %s", error)
+        except BaseException:
+            # What failed half-way is no delta; leaving the group must not deliver it.
+            self._intake.forget()
+            raise
+        finally:
+            self._close()
+
+    def _turn(self) -> None:
+        try:
+            self._membership.poll(0.0)
+            self._take_up(self._membership.assigned - self._intake.progress.keys())
+            self._read()
+            full = self._intake.dead_bytes > _DEAD_LETTER_BYTES
+            due = self._clock() >= self._due
+            if due or full or self._all_read():
+                self._idleness.look(self._intake, self._positions(), anew=due)
+                self._checkpoint()
+                self._due = self._clock() + self._plan.checkpoint_seconds
+        except MembershipLost as error:
+            log.warning("the group %s moved on without this worker: %s", self._plan.group_id, error)
+            self._intake.forget()
+            self._membership.poll(0.1)
+
+    def _read(self) -> None:
+        if self._ahead is None or not self._intake.progress:
+            self._membership.poll(0.1)
+            return
+        messages = self._ahead.read(0.02 if self._all_read() else 0.1)
+        if messages is not None:
+            self._take(messages)
+        if self._plan.ends is not None:
+            self._pass_gaps()
+
+    def _take(self, messages: Messages) -> None:
+        """Sketch a batch in portions of some seconds, so that the group never waits too long for a poll."""
+        low = 0
+        while low < len(messages):
+            part = np.arange(low, min(low + self._portion, len(messages)))
+            began = wall.monotonic()
+            self._intake.take(messages if len(part) == len(messages) else messages.select(part))
+            low += len(part)
+            each = max(wall.monotonic() - began, 1e-3) / len(part)
+            self._portion = max(1, min(int(_PORTION_SECONDS / each), self._plan.batch_messages))
+            self._keep()
+
+    def _keep(self) -> None:
+        """Stay a member while work takes long. Raises `MembershipLost`."""
+        if wall.monotonic() - self._kept > _KEEP_SECONDS:
+            self._kept = wall.monotonic()
+            self._membership.keep()
+
+    def _all_read(self) -> bool:
+        """Whether a bounded run has nothing more to read of its partitions."""
+        progress = self._intake.progress
+        return self._plan.ends is not None and all(
+            own.next >= (self._intake.end_of(partition) or 0) for partition, own in progress.items()
+        )
+
+    def _pass_gaps(self) -> None:
+        """Bring bounded partitions to their ends where only markers of transactions are left before them."""
+        assert self._ahead is not None
+        for (_, partition), position in self._ahead.positions().items():
+            end = self._intake.end_of(partition)
+            progress = self._intake.progress.get(partition)
+            if end is not None and progress is not None and progress.next < end <= position:
+                self._intake.pass_to(partition, end)
+
+    def _positions(self) -> dict[int, int]:
+        """How far the reader is, markers of transactions included; empty while it waits for brokers."""
+        if self._reader is None or self._ahead is None or self._reader.waiting is not None:
+            return {}
+        return {partition: position for (_, partition), position in self._ahead.positions().items()}
+
+    def _administration(self) -> Admin:
+        if self._admin is None:
+            self._admin = admin(self._plan.config)
+        return self._admin
+
+    def _checkpoint(self) -> None:
+        """Deliver everything that was sketched since the last time."""
+        intake, plan = self._intake, self._plan
+        deltas = [*intake.ready, *(p.delta() for p in intake.progress.values() if p.pending)]
+        deltas[:-1] = [replace(delta, more=True) for delta in deltas[:-1]]
+        if not deltas and not intake.dead:
+            return
+        assert self._delivery is not None
+        deltas = [replace(delta, source=plan.source_id) for delta in deltas]
+        messages = [m for delta in deltas for m in encode(delta, plan.table_topic, plan.table_partitions)]
+        if plan.dead_letter_topic is not None:
+            messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
+        places = {}
+        for delta in deltas:
+            places[delta.partition] = self._place(delta.next, delta.time)
+        self._delivery.deliver(messages, places)
+        intake.clear()
+
+    def _take_up(self, partitions: set[int]) -> None:
+        """Go on with newly assigned partitions where the group, or a dead predecessor, left them."""
+        if not partitions:
+            return
+        waiting = Patience("learn where to read on", self._stopping)
+        while True:
+            try:
+                ends = self._where(partitions)
+                break
+            except KafkaException as error:
+                waiting.failed(error)
+        waiting.done()
+        for partition, end in ends.items():
+            place = end.place
+            progress = Progress(self._plan.stream, self._topic, partition, place.offset, replace(place.time))
+            self._intake.begin(partition, progress, end.cuts)
+            self._idleness.take_up(partition)
+        starts = {(self._topic, p): progress.next for p, progress in self._intake.progress.items()}
+        if self._ahead is not None:
+            self._ahead.close()
+        if self._reader is None:
+            self._reader = Reader(
+                {**self._plan.config, "group.id": self._plan.group_id},
+                starts,
+                self._plan.source.reads_headers,
+            )
+        else:
+            self._reader.assign(starts)
+        self._ahead = ReadAhead(self._reader, self._plan.batch_messages)
+
+    def _where(self, partitions: set[int]) -> dict[int, Ends]:
+        places: dict[int, Committed] = {}
+        for partition, place in self._membership.committed(partitions, _ANSWER_SECONDS).items():
+            low, _ = self._membership.watermarks(partition, _ANSWER_SECONDS)
+            if place is None:
+                place = self._place(low)
+            elif place.offset < low:
+                self._gone(partition, place.offset, low)
+            places[partition] = place
+        return self._follow_log(places)
+
+    def _place(self, offset: int, time: PartitionTime | None = None) -> Committed:
+        ids = self._plan.source_id, self._plan.table_id
+        return Committed(offset, time or PartitionTime(), (), self._fingerprint, *ids)
+
+    def _follow_log(self, places: dict[int, Committed]) -> dict[int, Ends]:
+        """At least once, deltas may lie in the log that were never committed."""
+        plan = self._plan
+        if plan.delivery == "exactly_once":
+            self._delivery = self._delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
+            return {partition: Ends(place) for partition, place in places.items()}
+        starts = {
+            t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
+            for t in range(plan.table_partitions)
+        }
+        logs = read_tail(plan.config, plan.table_topic, starts)
+        if self._delivery is None:
+            known = [logs[t].end for t in range(plan.table_partitions)]
+            self._delivery = AtLeastOnce(
+                plan.config, self._membership, plan.table_topic, known, self._stopping
+            )
+        return {partition: follow(place, partition, logs) for partition, place in places.items()}
+
+    def _gone(self, partition: int, offset: int, low: int) -> None:
+        told = (
+            f"{low - offset:,} messages of {self._topic}[{partition}] were deleted before they were read "
+            f"(offsets {offset} … {low - 1})"
+        )
+        if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
+            raise ReadError(f'{told}; to go on without them, set "auto.offset.reset" to "earliest"')
+        log.warning("%s; going on without them", told)
+
+    def _revoked(self, partitions: list[int]) -> None:
+        try:
+            self._checkpoint()
+        except (MembershipLost, Stopped) as error:
+            log.warning("partitions were taken before their last delta was delivered: %s", error)
+        self._intake.forget()
+
+    def _lost(self, partitions: list[int]) -> None:
+        self._intake.forget()
+
+    def _close(self) -> None:
+        for part in (self._ahead, self._reader, self._delivery):
+            if part is not None:
+                part.close()
+        self._membership.close()

@@ -1,0 +1,64 @@
+"""Messages that can't be counted go to a topic of their own, as they came, with the reason.
+
+Value and key are the message's own bytes; the headers say `reason`, `topic`, `partition`, `offset` and
+`timestamp` (milliseconds since 1970). The message's own headers are not kept. Where the topic takes no
+message so large, the bytes are cut, and the header `cut` says how many the value had.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..formats.messages import Messages
+from ..kafka.outgoing import ANY_PARTITION, Outgoing
+
+LARGEST_REASON = 500
+LARGEST_LETTER = 64 * 1024 * 1024
+"""Bytes that a producer of dead letters must be able to send."""
+TOPIC_CONFIG = {"max.message.bytes": str(LARGEST_LETTER)}
+"""Of a dead-letter topic that is made here: what the input's topic takes, this one should, too."""
+
+_LARGEST_VALUE = LARGEST_LETTER - 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that can't be counted, and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    reason: str
+    value: bytes | None
+    key: bytes | None = None
+
+    @classmethod
+    def of(cls, topic: str, messages: Messages, row: int, reason: str) -> DeadLetter:
+        """Of one of a batch of a topic's messages."""
+        return cls(
+            topic,
+            int(messages.partition[row]),
+            int(messages.offset[row]),
+            int(messages.timestamp[row]),
+            reason,
+            messages.value_at(row),
+            messages.key[row].as_py(),
+        )
+
+    @property
+    def size(self) -> int:
+        """Its bytes, about."""
+        return len(self.value or b"") + len(self.key or b"") + len(self.reason) + 100
+
+    def outgoing(self, topic: str) -> Outgoing:
+        """As a message for the dead-letter topic."""
+        headers: list[tuple[str, bytes | None]] = [
+            ("reason", self.reason[:LARGEST_REASON].encode(errors="replace")),
+            ("topic", self.topic.encode()),
+            ("partition", str(self.partition).encode()),
+            ("offset", str(self.offset).encode()),
+            ("timestamp", str(self.timestamp_ms).encode()),
+        ]
+        letter = Outgoing(topic, ANY_PARTITION, self.value, headers, self.key, may_be_cut=True)
+        return letter if letter.size <= _LARGEST_VALUE else letter.cut(_LARGEST_VALUE)

@@ -1,0 +1,43 @@
+"""What a sketching worker sends on: the sketches of a range of one input partition's offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from .accounting import Account
+from .lateness import PartitionTime
+from .silence import Rest
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The sketches of the messages `first` … `next` − 1 of an input partition.
+
+    A range may be empty (``first == next``): it says that the partition is silent. `time` is the partition's
+    event time after these messages, `rest` its silence (None: it may hold something to read), `messages` the
+    messages counted by the start of their pane (int64 microseconds); after one with `more` others follow
+    that were sent together. With several table partitions each gets its own groups in `table` (None: no
+    rows), and all else alike. `source` is the input topic's id, which one made anew under its name does not
+    share; empty where brokers have no ids.
+    """
+
+    fingerprint: str
+    topic: str
+    partition: int
+    first: int
+    next: int
+    table: pa.Table | None
+    time: PartitionTime = field(default_factory=PartitionTime)
+    rest: Rest | None = None
+    more: bool = False
+    account: Account = field(default_factory=Account)
+    messages: Mapping[int, int] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def told(self) -> str:
+        """Its range, for messages to people."""
+        return f"{self.topic}[{self.partition}] {self.first}…{self.next}"

@@ -1,0 +1,142 @@
+"""Messages in, sketches by partition out: decoding, cutting at offsets, and what can't be counted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..consumer.plan import Plan
+from ..formats.decode import Decoded
+from ..formats.messages import Messages
+from ..kafka.source import ReadError
+from .dead_letters import DeadLetter
+from .delta import Delta
+from .progress import Progress
+from .remarks import Remarks
+
+_MOST_RUNS = 64
+"""Messages that come in more stretches than this are put in order by partition first."""
+
+
+class Intake:
+    """What a worker holds between two checkpoints: the progress of its partitions and what it refused.
+
+    `ready` are deltas that had to be cut before the checkpoint, in order; `remarks` what there is to say of
+    the messages. `alive` is called while rows that fail are looked for one by one, which may take long.
+    """
+
+    def __init__(
+        self, plan: Plan, remarks: Remarks | None = None, alive: Callable[[], None] | None = None
+    ) -> None:
+        self._plan = plan
+        self._alive = alive
+        self._topic = plan.source.topic
+        self.remarks = remarks or Remarks(self._topic, plan.source.value.schema, plan.dead_letter_topic)
+        self.progress: dict[int, Progress] = {}
+        self.ready: list[Delta] = []
+        self.dead: list[DeadLetter] = []
+        self.dead_bytes = 0
+        self._cuts: dict[int, list[int]] = {}
+
+    def begin(self, partition: int, progress: Progress, cuts: list[int]) -> None:
+        """Take a partition up; its deltas end at each offset of `cuts` at least."""
+        self.progress[partition] = progress
+        self._cuts[partition] = sorted(cuts)
+
+    def forget(self) -> None:
+        """Drop everything that was not delivered: others read it again."""
+        self.progress.clear()
+        self._cuts.clear()
+        self.clear()
+
+    def clear(self) -> None:
+        """What was ready is delivered."""
+        self.ready.clear()
+        self.dead.clear()
+        self.dead_bytes = 0
+
+    def take(self, messages: Messages) -> None:
+        """Sketch a batch of messages; those of partitions not taken up, or outside their range, are left."""
+        if len(_runs(messages.partition)) > _MOST_RUNS:
+            messages = messages.select(np.argsort(messages.partition, kind="stable"))
+        for part, decoded in self._plan.source.decoded(messages):
+            self.remarks.saw(part, decoded)
+            for low, high in _runs(part.partition):
+                partition = int(part.partition[low])
+                if partition in self.progress:
+                    self._check_order(partition, part.offset[low:high])
+                    self._take_run(partition, part, decoded, low, high)
+        self.remarks.look()
+
+    def pass_to(self, partition: int, offset: int) -> None:
+        """There is nothing more to read before `offset`: only markers of transactions, or gaps."""
+        progress = self.progress[partition]
+        while self._cuts[partition] and self._cuts[partition][0] <= offset:
+            progress.skip(self._cuts[partition].pop(0))
+            self.ready.append(progress.delta())
+        progress.skip(offset)
+
+    def end_of(self, partition: int) -> int | None:
+        """Where a partition's reading ends, if it does."""
+        return None if self._plan.ends is None else self._plan.ends.get(partition, 0)
+
+    def _take_run(self, partition: int, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
+        progress, offsets = self.progress[partition], messages.offset
+        low += int(np.searchsorted(offsets[low:high], progress.next))
+        end = self.end_of(partition)
+        if end is not None:
+            high = low + int(np.searchsorted(offsets[low:high], end))
+        cuts = self._cuts[partition]
+        while low < high and cuts and cuts[0] <= offsets[high - 1]:
+            middle = low + int(np.searchsorted(offsets[low:high], cuts[0]))
+            self._sketch(progress, messages, decoded, low, middle)
+            self.pass_to(partition, cuts[0])
+            low = middle
+        self._sketch(progress, messages, decoded, low, high)
+
+    def _sketch(self, progress: Progress, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
+        if low == high:
+            return
+        following = int(messages.offset[high - 1]) + 1
+        first, last = np.searchsorted(decoded.refused, [low, high])
+        for at in range(first, last):
+            self._refuse(messages, int(decoded.refused[at]), decoded.reasons[at])
+        rows = decoded.rows
+        low, high = (low, high) if rows is None else np.searchsorted(rows, [low, high])
+        numbers: Any = slice(low, high) if rows is None else rows[low:high]
+
+        def refuse(refused: np.ndarray, reason: str) -> None:
+            for row in (refused + low if rows is None else numbers[refused]).tolist():
+                self._refuse(messages, row, reason)
+
+        if low < high:
+            stamps = messages.timestamp[numbers]
+            frame, offsets = decoded.frame[int(low) : int(high)], messages.offset[numbers]
+            progress.add(frame, stamps, offsets, following, refuse)
+        progress.skip(following, int(last - first))
+
+    def _check_order(self, partition: int, offsets: np.ndarray) -> None:
+        """Event time is judged by the order of offsets: out of it, on-time rows would be told late."""
+        if (np.diff(offsets) <= 0).any():
+            at = int(np.argmax(np.diff(offsets) <= 0))
+            raise ReadError(
+                f"{self._topic}[{partition}] was read out of order: offset {offsets[at + 1]} came after "
+                f"{offsets[at]}; nothing of it was counted, start the run again"
+            )
+
+    def _refuse(self, messages: Messages, row: int, reason: str) -> None:
+        if self._alive is not None:
+            self._alive()
+        letter = DeadLetter.of(self._topic, messages, row, reason)
+        self.dead.append(letter)
+        self.remarks.refused(letter)
+        self.dead_bytes += letter.size
+
+
+def _runs(partition: np.ndarray) -> list[tuple[int, int]]:
+    """The stretches of one partition side by side."""
+    edges = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist(), len(partition)]
+    return list(itertools.pairwise(edges)) if len(partition) else []

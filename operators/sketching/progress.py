@@ -1,0 +1,99 @@
+"""One input partition in a sketching worker: what was read of it since the last delta."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from ..definition.stream import Stream
+from .accounting import Account
+from .clock import wall_clock
+from .delta import Delta
+from .lateness import PartitionTime
+from .row_steps import Refuse
+from .silence import Rest
+from .sketcher import Place, Sketcher
+
+
+class Progress:
+    """Sketches, offsets, event time and account of one partition, from `first` on.
+
+    `rest` is what is known of its silence, if anything; `heard` whether a row with an event time has come
+    since that was last set to False.
+
+    Nothing of it outlives the worker: what was not sent as a delta is read again by whoever comes next.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        topic: str,
+        partition: int,
+        first: int,
+        time: PartitionTime | None = None,
+        clock: Callable[[], float] = wall_clock,
+    ) -> None:
+        self.stream = stream
+        self.topic = topic
+        self.partition = partition
+        self.first = first
+        self.next = first
+        self.time = time or PartitionTime()
+        self.account = Account()
+        salt = zlib.crc32(f"{topic}/{partition}/{first}".encode())
+        self._sketcher = Sketcher(stream, salt=salt, clock=clock)
+        self._fingerprint = stream.fingerprint()
+        self.rest: Rest | None = None
+        self.heard = False
+        self._told: tuple[int, PartitionTime, Rest | None] | None = None
+
+    def add(
+        self,
+        frame: pl.DataFrame,
+        timestamps_ms: np.ndarray | None,
+        offsets: np.ndarray,
+        next_offset: int,
+        refuse: Refuse,
+    ) -> None:
+        """Sketch decoded rows of these offsets; `next_offset` follows the last message they came from."""
+        place = Place(self.partition, offsets)
+        found = self._sketcher.add(frame, self.time, timestamps_ms, refuse, place)
+        self.account += found
+        self.next = max(self.next, next_offset)
+        if found.counted or found.late:
+            self.heard = True
+            self.rest = None
+
+    def skip(self, next_offset: int, dead_lettered: int = 0) -> None:
+        """Pass messages that gave no rows."""
+        self.account += Account(read=dead_lettered, dead_lettered=dead_lettered)
+        self.next = max(self.next, next_offset)
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is anything to tell that the last delta didn't."""
+        return self._told != (self.next, self.time, self.rest)
+
+    def delta(self) -> Delta:
+        """All since the last delta; starts empty again."""
+        messages = self._sketcher.messages
+        found = Delta(
+            fingerprint=self._fingerprint,
+            topic=self.topic,
+            partition=self.partition,
+            first=self.first,
+            next=self.next,
+            table=self._sketcher.take() if len(self._sketcher) else None,
+            time=replace(self.time),
+            rest=self.rest,
+            account=self.account,
+            messages=messages,
+        )
+        self.first = self.next
+        self.account = Account()
+        self._told = (self.next, found.time, self.rest)
+        return found

@@ -1,0 +1,155 @@
+"""A group goes on only with what it began with; what its earlier runs left is found wherever it stands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from streamgauge.operators.consumer.group.history import GroupHistory
+from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.change import DefinitionChanged
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic
+
+pytestmark = pytest.mark.kafka
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.05)
+
+
+def make_anew(client: Any, kafka: Any, topic: str, partitions: int) -> None:
+    client.delete_topics([topic])[topic].result(30)
+    until(lambda: topic not in client.list_topics(timeout=10).topics)
+    kafka.create_topic(topic, partitions=partitions)
+
+
+def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_on(posts, same) -> None:
+    topic = posts()
+    topic.send(2_000)
+    options = {"group_id": topic.topic, "until": "latest"}
+    run(topic.stream, **options)
+    changed = Stream(topic.stream.source, topic.stream.time, topic.stream.steps).tumbling("20s", delay="2s")
+    changed = changed.agg(**{**topic.stream.aggregates, "more": count()})
+    with pytest.raises(DefinitionChanged) as told:
+        run(changed, **options)
+    assert "the window changed from tumbling 10s to tumbling 20s" in str(told.value)
+    assert 'the aggregate "more" was added' in str(told.value) and "group_id of its own" in str(told.value)
+    topic.send(2_000)
+    running = start(topic.stream, group_id=topic.topic)
+    with pytest.raises(DefinitionChanged, match="20s"):
+        start(changed, group_id=topic.topic)
+    until(lambda: running.summary().account.read == 4_000)
+    running.stop()
+    running.wait(60)
+    assert running.summary().account == topic.one_pass()[1]
+
+
+def test_two_definitions_that_begin_a_group_at_once_do_not_both_run(kafka, posts) -> None:
+    topic = posts(2)
+    client = admin({"bootstrap.servers": kafka.bootstrap_servers})
+    plain = Stream(topic.stream.source, topic.stream.time, topic.stream.steps)
+    streams = [plain.tumbling(every).agg(posts=count()) for every in ("10s", "20s")]
+    one, other = (
+        GroupHistory(
+            client, {"bootstrap.servers": kafka.bootstrap_servers}, topic.topic, stream, topic.topic, "", 2
+        )
+        for stream in streams
+    )
+    for history in (one, other):
+        history.read()
+    for history in (one, other):
+        ensure_topic(client, history.table_topic, 1)
+    with pytest.raises(DefinitionChanged, match="another definition"):
+        one.alone()
+    until(lambda: one.table_topic not in client.list_topics(timeout=10).topics)
+    other.alone()
+
+
+def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(kafka, posts, same) -> None:
+    topic = posts(2)
+    topic.send(2_000)
+    client = admin({"bootstrap.servers": kafka.bootstrap_servers})
+    tables = {}
+
+    def tell(table: Any) -> None:
+        tables[table.column("window_start")[0].as_py()] = table.column("posts")[0].as_py()
+
+    options = {"group_id": topic.topic, "until": "latest", "on_window": tell}
+    table_topic = start(topic.stream, **options)
+    table_topic.wait(60)
+    # As after offsets.retention.minutes without a member.
+    for group in (topic.topic, f"{topic.topic}.merger"):
+        client.delete_consumer_groups([group])[group].result(30)
+    topic.send(2_000)
+    found = run(topic.stream, **options)
+    table, account = topic.one_pass()
+    assert (found.account, found.duplicates, found.lag) == (account, 0, 0)
+    starts = table.column("window_start").to_pylist()
+    assert tables == dict(zip(starts, table.column("posts").to_pylist(), strict=True))
+
+    name = table_topic.plan.table_topic
+    client.delete_topics([name])[name].result(30)
+    until(lambda: name not in client.list_topics(timeout=10).topics)
+    with pytest.raises(TopicError, match=rf"table topic '{name}' .*was deleted.*new group_id"):
+        run(topic.stream, **options)
+
+
+def test_a_topic_that_is_made_anew_is_refused_at_the_start_and_while_running(kafka, posts) -> None:
+    topic = posts(2)
+    topic.send(500)
+    client = admin({"bootstrap.servers": kafka.bootstrap_servers})
+    options = {"group_id": topic.topic, "checkpoint_seconds": 0.1}
+    running = start(topic.stream, **options)
+    until(lambda: running.summary().account.read == 500)
+    make_anew(client, kafka, topic.topic, 2)
+    topic.send(1_000)
+    with pytest.raises(TopicError, match=f"'{topic.topic}' was deleted"):
+        running.wait(60)
+    with pytest.raises(TopicError, match=f"'{topic.topic}' was deleted and made anew.*new group_id"):
+        run(topic.stream, until="latest", **options)
+
+
+def test_from_latest_on_is_decided_once_and_added_partitions_are_read_whole(kafka, posts) -> None:
+    from confluent_kafka import Producer
+
+    topic = posts(1, **{"topic.metadata.refresh.interval.ms": 300})
+    topic.send(100)
+    options = {"group_id": topic.topic, "start": "latest", "checkpoint_seconds": 0.1}
+    first = start(topic.stream, **options)
+    first.stop()
+    first.wait(60)
+    topic.send(50)  # while nobody runs
+    running = start(topic.stream, **options)
+    client = admin({"bootstrap.servers": kafka.bootstrap_servers})
+    client.create_partitions([NewPartitions(topic.topic, 2)])[topic.topic].result(30)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    until(lambda: len(producer.list_topics(topic.topic, timeout=10).topics[topic.topic].partitions) == 2)
+    for value in topic.sent[0][:30]:
+        producer.produce(topic.topic, value, partition=1)
+    assert producer.flush(30) == 0
+    until(lambda: running.summary().account.read == 80 and running.summary().lag == 0)
+    running.stop()
+    assert running.wait(60).account.read == 80
+
+
+def test_a_process_that_merges_nothing_knows_the_account_and_ends(posts) -> None:
+    topic = posts(2)
+    options = {"group_id": topic.topic, "checkpoint_seconds": 0.1}
+    runs = [start(topic.stream, **options) for _ in range(2)]
+    topic.send(1_000)
+    # One table partition, three processes.
+    until(lambda: all(one.summary().account.read == 1_000 and one.summary().lag == 0 for one in runs))
+    bounded = run(topic.stream, until="latest", **options)
+    assert (bounded.account, bounded.lag) == (topic.one_pass()[1], 0)
+    for one in runs:
+        one.stop()
+        assert one.wait(60).account == topic.one_pass()[1]

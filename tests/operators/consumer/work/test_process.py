@@ -1,0 +1,46 @@
+"""A worker as a process of its own: what it prints and what it fails with, however much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.operators.consumer.work.process import WorkerProcess
+
+
+class Doing:
+    """A plan that does something as soon as the process has it."""
+
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return exec, (self._code,)
+
+
+@pytest.mark.parametrize(
+    ("code", "length"),
+    [("print('x' * 300_000); raise ValueError('done')", 4), ("raise ValueError('y' * 300_000)", 300_000)],
+    ids=["prints", "fails with a long error"],
+)
+def test_more_than_a_pipe_holds(code: str, length: int, capfd: pytest.CaptureFixture[str]) -> None:
+    process = WorkerProcess(Doing(code))
+    process.join(120)
+    error = process.error()
+    assert isinstance(error, ValueError) and len(str(error)) == length
+    printed = capfd.readouterr()
+    assert printed.out == "" and ("x" * 300_000 in printed.err) == (length == 4)
+
+
+def test_a_process_that_is_well_has_no_error() -> None:
+    process = WorkerProcess(Doing("raise SystemExit(0)"))
+    process.join(120)
+    assert process.ended and process.told == "exit status 1" and isinstance(process.error(), SystemExit)
+
+
+def test_a_worker_that_fails_while_its_run_goes_on_says_why() -> None:
+    process = WorkerProcess(Doing("pass"))  # None, which can't be worked on
+    process.join(120)
+    assert process.told == "exit status 1"
+    assert isinstance(process.error(), AttributeError)
