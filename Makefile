@@ -64,12 +64,9 @@ bench: $(VENV)/.bench
 soak: $(STAMP)
 	@$(BIN)/python -m pytest -m soak $(ARGS)
 
-# A cache of their own and a new one each time: Numba's tells neither checked kernels from unchecked ones nor
-# when a kernel that another calls has changed.
 bounds: $(STAMP)
-	@rm -rf $(VENV)/bounds
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/bounds $(BIN)/python -m pytest -q \
-	  -m "not spark and not soak" tests/laws tests/sketches tests/sampling $(ARGS)
+	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m "not spark and not soak" \
+	  tests/laws tests/sketches tests/sampling $(ARGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-from ...sketches.core.jit import BLOCK, inlined, kernel
+from ...sketches.core.jit import BLOCK, inlined, kernel, summing
 from ..core.heaps import is_full
 from ..core.jumps import draw_jump, fill, land
 from ..core.priority import item_bits
@@ -37,7 +36,7 @@ def rounded(weight, unit):
     return (min(weight, _MOST_UNITS * unit) + all_bits) - all_bits
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
+@summing
 def _total(block):
     """The sum in whatever order is fastest: of multiples of one unit it is exact."""
     total = 0.0

@@ -27,7 +27,7 @@ def new_extent() -> np.ndarray:
 
 
 @inner
-def take(extent, size, room):  # type: ignore[no-untyped-def]
+def take(extent, size, room):
     """The first of `size` places behind the last region, of `room` in all; −1 if there are too few."""
     at = extent[0].used
     if at + size > room:
@@ -38,7 +38,7 @@ def take(extent, size, room):  # type: ignore[no-untyped-def]
 
 
 @lean
-def _gather(source, starts, sizes, target):  # type: ignore[no-untyped-def]
+def _gather(source, starts, sizes, target):
     at = np.int64(0)
     for g in range(len(starts)):
         start = starts[g]

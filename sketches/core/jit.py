@@ -1,7 +1,7 @@
 """The one place that says how kernels are compiled.
 
-Every kernel is `nogil` (two threads may update two sketches at once), cached on disk (a second process
-compiles nothing) and divides as NumPy does.
+Every kernel is `nogil` (two threads may update two sketches at once), kept on disk (a second process compiles
+nothing) and divides as NumPy does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numba
 
+from .kernel_cache import KernelCache
 from .linked import LinkedCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,23 +20,30 @@ BLOCK = 2048
 """Rows hashed at a time: slices of this size are vectorised by LLVM and stay in the first-level cache."""
 
 
-_CALLED: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True}
-_LINKED: dict[str, Any] = {
-    "pipeline_class": LinkedCompiler,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
+_LINKED: dict[str, Any] = {"pipeline_class": LinkedCompiler, "no_cpython_wrapper": True}
 _LEAN: dict[str, Any] = {"_nrt": False}
 
 
-def _compiled(function: F, **options: Any) -> F:
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+def _compiled(function: F, **options: Any) -> Any:
+    # No wrapper for C: nothing calls a kernel by its address, and it would be compiled with each.
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return numba.njit(**options)(function)
+
+
+def _called(function: F, **options: Any) -> F:
+    compiled = _compiled(function, **options)
+    compiled._cache = KernelCache(function)
     return compiled
 
 
 def kernel(function: F) -> F:
-    """Compile a kernel over plain arrays that Python calls: nogil, cached, NumPy's division."""
-    return _compiled(function, **_CALLED)
+    """Compile a kernel over plain arrays that Python calls: nogil, kept on disk, NumPy's division."""
+    return _called(function)
+
+
+def summing(function: F) -> F:
+    """Compile a kernel that may add up in any order, for sums that are exact in each."""
+    return _called(function, fastmath={"reassoc", "nsz"})
 
 
 def lean(function: F) -> F:
@@ -44,7 +52,7 @@ def lean(function: F) -> F:
     Without reference counts, which otherwise cost two atomic operations wherever an array is passed on or
     sliced: what a loop over groups spends its time on.
     """
-    return _compiled(function, **_CALLED, **_LEAN)
+    return _called(function, **_LEAN)
 
 
 def inner(function: F) -> F:
@@ -63,4 +71,4 @@ def allocating(function: F) -> F:
 
 def inlined(function: F) -> F:
     """Compile a scalar helper that is inlined into the kernels that call it."""
-    return _compiled(function, cache=True, inline="always")
+    return _called(function, inline="always")

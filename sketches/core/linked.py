@@ -21,7 +21,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
 
-class _Part(JITCodeLibrary):  # type: ignore[misc]
+class _Part(JITCodeLibrary):
     """Code to be linked into other code: neither optimised nor turned into machine code by itself."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
@@ -36,7 +36,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _LinkedLowering(NativeLowering):  # type: ignore[misc]
+class _LinkedLowering(NativeLowering):
     _name = "linked_lowering"
 
     def run_pass(self, state: Any) -> bool:
@@ -52,7 +52,7 @@ class _LinkedLowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class LinkedCompiler(CompilerBase):  # type: ignore[misc]
+class LinkedCompiler(CompilerBase):
     """Numba's usual steps but for the last."""
 
     def define_pipelines(self) -> list[Any]:

@@ -1,5 +1,6 @@
 """Kernels that only kernels call: compiled with their callers, cached with them, closed to Python."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +49,12 @@ def third(values):  # type: ignore[no-untyped-def]
 
 def run(folder: Path) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=folder, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT],
+        cwd=folder,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout.split()
 

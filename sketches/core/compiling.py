@@ -1,0 +1,64 @@
+"""Says, once and on stderr, that kernels are being compiled, if that takes more than a moment.
+
+A program that has set up `logging` finds the line in its log. Processes that another one started, Spark's
+Python workers among them, say nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import sys
+import time
+
+_LOG = logging.getLogger("streamgauge")
+_MOMENT = 1.0
+
+
+class _Work:
+    """What this process has compiled so far, and what it has said of that."""
+
+    def __init__(self) -> None:
+        self.began: list[float] = []
+        self.seconds = 0.0
+        self.said: set[str] = set()
+
+    def say(self, what: str, *names: object) -> None:
+        if what not in self.said and _is_the_users():
+            self.said.add(what)
+            _LOG.warning(what, *names)
+
+
+_WORK = _Work()
+
+
+def begins() -> None:
+    """A kernel is about to be compiled; those that it calls begin and end before it does."""
+    now = time.perf_counter()
+    took = _WORK.seconds + (now - _WORK.began[0] if _WORK.began else 0.0)
+    _WORK.began.append(now)
+    if took > _MOMENT:
+        _WORK.say("compiling kernels for this processor, once; `streamgauge warm` does that ahead of time")
+
+
+def ends() -> None:
+    """The kernel that began last is compiled."""
+    began = _WORK.began.pop()
+    if not _WORK.began:
+        _WORK.seconds += time.perf_counter() - began
+
+
+def not_kept(folders: list[str]) -> None:
+    """No folder takes a compiled kernel."""
+    _WORK.say(
+        "compiled kernels can't be kept, so that every process compiles them again: %s can't be written; let "
+        "NUMBA_CACHE_DIR name a folder that can",
+        " and ".join(folders),
+    )
+
+
+def _is_the_users() -> bool:
+    if multiprocessing.parent_process() is not None:
+        return False
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return main is None or not main.name.startswith("pyspark.")
