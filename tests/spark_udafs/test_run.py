@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition import aggregates as ask
@@ -23,11 +22,15 @@ from streamgauge.operators.definition.aggregates import Aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.merge import merge
-from streamgauge.operators.table.schema import END, START, from_ipc, read_parquet
-from streamgauge.spark_udafs.run import account_of, on_spark, source_of, write
-from streamgauge.spark_udafs.sinks import Batch, KafkaSink, ParquetSink
+from streamgauge.operators.table.schema import END, START, read_parquet
+from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.sinks import KafkaSink, ParquetSink
+
+from .queries import read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
 BAD = [b"oops", None, b'{"at":7}', b'{"user":"nobody"}']
 
 
@@ -106,22 +109,6 @@ def test_the_same_windows_sketches_and_account_as_straight_off_kafka(
     both = merge([by_spark, summary.table])
     assert both.num_rows == by_spark.num_rows
     assert sum(both["rows"].to_pylist()) == 2 * summary.account.counted
-
-
-def read_topic(kafka: Any, topic: str) -> list[pa.Table]:
-    """The tables in a topic."""
-    reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "x", "log_level": 0})
-    found = []
-    for partition in range(2):
-        _, end = reader.get_watermark_offsets(TopicPartition(topic, partition), 10)
-        reader.assign([TopicPartition(topic, partition, 0)])
-        while (message := reader.poll(10)) is not None:
-            found.append(from_ipc(message.value()))
-            # After the message comes its transaction's marker.
-            if message.offset() + 2 >= end:
-                break
-    reader.close()
-    return found
 
 
 def test_a_bounded_read_merges_in_one_go(
@@ -244,130 +231,3 @@ def test_an_empty_topic_gives_no_windows_and_what_comes_later_is_read(
     query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
     assert account_of(query) == Account(read=100, counted=100)
     assert sum(windows_of(tmp_path / "windows")["rows"].to_pylist()) == 100
-
-
-def test_messages_come_in_the_columns_of_spark_s_own_source(
-    spark: Any, kafka: Any, topic: Callable[..., str], send: Callable[..., None]
-) -> None:
-    name = topic(2)
-    send(name, [b"a", None], key=b"k", timestamp=1_700_000_000_123, headers=[("h", b"1")])
-    send(name, [b"b"], partition=1)
-    on_spark_registered(spark)
-    frame = (
-        spark.read.format("streamgauge-kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", name)
-        .option("includeHeaders", "true")
-        .load()
-    )
-    assert frame.dtypes == [
-        ("key", "binary"),
-        ("value", "binary"),
-        ("topic", "string"),
-        ("partition", "int"),
-        ("offset", "bigint"),
-        ("timestamp", "timestamp"),
-        ("timestampType", "int"),
-        ("headers", "array<struct<key:string,value:binary>>"),
-    ]
-    rows = frame.selectExpr("key", "value", "partition", "offset", "unix_millis(timestamp) t", "headers")
-    found = sorted(map(tuple, rows.collect()), key=lambda row: row[2:4])
-    assert found[0] == (b"k", b"a", 0, 0, 1_700_000_000_123, [("h", b"1")])
-    assert found[1][:4] == (b"k", None, 0, 1)
-    assert found[2][:4] == (None, b"b", 1, 0)
-
-
-def on_spark_registered(spark: Any) -> None:
-    from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
-
-    spark.dataSource.register(KafkaSketchSource)
-
-
-def test_decoded_rows_are_given_where_they_are_asked_for(
-    spark: Any, topic: Callable[..., str], send: Callable[..., None], everything_from: Callable[[str], Stream]
-) -> None:
-    name = topic()
-    send(name, [b'{"user":"u","lang":"de","tags":["a"]}', b"oops", b'{"lang":"xx"}'])
-    rows = spark.read.format(source_of(everything_from(name), spark)).option("emit", "rows").load()
-    rows = rows.select("user", "tags").collect()
-    assert [tuple(row) for row in rows] == [("u", ["a"])]
-
-
-def test_a_batch_is_in_a_topic_once_however_often_it_is_written(
-    kafka: Any, topic: Callable[..., str], everything_from: Callable[[str], Stream]
-) -> None:
-    import numpy as np
-
-    from streamgauge.operators.table.schema import schema_of
-
-    name = topic(2)
-    schema = schema_of(everything_from("anything"))
-    at = pa.array(np.array([0, 60_000_000])).cast(pa.timestamp("us", "UTC"))
-    columns = {START: at, END: at, "lang": pa.array(["de", "en"])}
-    table = pa.table([columns.get(f.name, pa.nulls(2, f.type)) for f in schema], schema=schema)
-    batch = Batch("q" + name, 7)
-    for _ in range(2):
-        KafkaSink(name, kafka.bootstrap_servers)(table, batch)
-    sink = KafkaSink(name, kafka.bootstrap_servers)
-    sink(table, batch)
-    sink(table, Batch(batch.query, 8))
-    sink(table, Batch(batch.query, 8))
-    assert sum(part.num_rows for part in read_topic(kafka, name)) == 2 * table.num_rows
-    # Another query's batches of the same numbers are others, in the same sink too; and one query may write to
-    # two topics in turn.
-    beside = KafkaSink(topic(2), kafka.bootstrap_servers, prefix="mine")
-    for number in (7, 8, 8):
-        sink(table, Batch("other" + name, number))
-        beside(table, Batch(batch.query, number))
-        sink(table, Batch(batch.query, number))
-    assert sum(part.num_rows for part in read_topic(kafka, name)) == 4 * table.num_rows
-    assert sum(part.num_rows for part in read_topic(kafka, beside._topic)) == 2 * table.num_rows
-
-
-def test_a_broker_that_goes_away_is_waited_for(
-    spark: Any,
-    tmp_path: Path,
-    frame_of: Callable[..., pl.DataFrame],
-    json_of: Callable[[pl.DataFrame], list[bytes]],
-    everything_from: Callable[[str], Stream],
-) -> None:
-    from dataclasses import replace
-
-    from confluent_kafka import Producer
-
-    from streamgauge.apps.kafka.broker import EmbeddedKafka
-
-    broker = EmbeddedKafka(data=tmp_path / "kafka").start()
-    try:
-        broker.create_topic("posts", 2)
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-
-        def sending(values: list[bytes]) -> None:
-            for number, value in enumerate(values):
-                producer.produce("posts", value, partition=number % 2)
-            assert producer.flush(60) == 0
-
-        values = json_of(frame_of(3, rows=600))
-        sending(values[:300])
-        stream = everything_from("posts")
-        here = replace(stream, source=replace(stream.source, bootstrap_servers=broker.bootstrap_servers))
-        query = write(on_spark(here, spark, dead_letters=None), tmp_path / "checkpoint")
-        counted_to(query, 300)
-        broker.stop()
-        time.sleep(3)
-        broker.start()
-        sending(values[300:])
-        counted_to(query, 600)
-        query.stop()
-    finally:
-        broker.stop()
-
-
-def counted_to(query: Any, count: int) -> None:
-    """Wait until a query has counted so many messages."""
-    deadline = time.monotonic() + 120
-    while account_of(query).counted < count:
-        assert time.monotonic() < deadline, f"only {account_of(query)} after two minutes"
-        assert query.isActive, query.exception()
-        time.sleep(0.2)
-    assert account_of(query) == Account(read=count, counted=count)
