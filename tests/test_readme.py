@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from .waiting import until
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.M | re.S)
@@ -52,18 +52,11 @@ def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str
     before, after = live.split("print(query(run.table()))")
     exec(before, names)
     run = names["run"]
-    wait_until(lambda: run.summary().account.counted == 10_000)
+    until(lambda: run.summary().account.counted == 10_000)
     exec(f"answers = query(run.table())\nprint(query(run.table())){after}", names)
     assert names["answers"]["posts"].sum() == 10_000
     assert "Summary(10,000 messages read" in capsys.readouterr().out
     assert run.wait().lag == 0
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_the_lines_for_trying_a_stream_and_for_a_decoder() -> None:

@@ -1,4 +1,4 @@
-"""A run ends in order however the program is told to end, and what killed ones left is removed."""
+"""A run ends in order however the program is told to end."""
 
 from __future__ import annotations
 
@@ -7,31 +7,25 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.operators.consumer.ending import as_interrupt
-from streamgauge.operators.consumer.group import nameless
-from streamgauge.operators.consumer.runner import run, start
+
+from ...waiting import until
 
 SCRIPT = """
 import sys, polars as pl
 from streamgauge import Stream, count, json
+
+from ...waiting import until
 source = Stream.from_kafka(sys.argv[1], value=json({"a": pl.Int64}), bootstrap_servers=sys.argv[2])
 summary = source.tumbling("1m").agg(posts=count()).run(on_window=print)
 print(summary.interrupted, summary.account.read)
 """
-
-
-def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -82,27 +76,3 @@ def test_sigterm_ends_a_script_in_order_and_nothing_is_left(kafka: Any, posts: A
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 0 and said.decode().split()[0] == "True"
     until(lambda: not of_topic())
-
-
-@pytest.mark.kafka
-def test_what_dead_runs_left_is_removed_and_nothing_else(
-    kafka: Any, posts: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic = posts(1)
-    topic.send(10)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    now = datetime.now(UTC)
-    old, young = (nameless.group_name(topic.topic, now - timedelta(hours=h)) for h in (30, 20))
-    named = f"{topic.topic}.mine.table.0"
-    for name in (f"{old}.table.1", f"{young}.table.1", named):
-        kafka.create_topic(name)
-    run(topic.stream, until="latest")
-    until(lambda: f"{old}.table.1" not in admin.list_topics(timeout=30).topics)
-    alive = start(topic.stream)
-    until(lambda: alive.assigned == 1)
-    monkeypatch.setattr(nameless, "LEAST_AGE", timedelta(0))
-    run(topic.stream, until="latest")
-    until(lambda: f"{young}.table.1" not in admin.list_topics(timeout=30).topics)
-    assert {named, alive.plan.table_topic} <= admin.list_topics(timeout=30).topics.keys()
-    alive.stop()
-    assert alive.wait(60).account.read == 10

@@ -1,3 +1,5 @@
+"""A stream is a value: each method gives a new one, and what is wrong is refused where it is written."""
+
 from __future__ import annotations
 
 import pickle
@@ -15,7 +17,6 @@ from streamgauge.operators.definition.aggregates import (
     quantiles,
     top_k,
 )
-from streamgauge.operators.definition.event_time import in_utc
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.table.schema import aggregates_of, keys_of, schema_of
 from streamgauge.sketches.core.protocol import SketchError
@@ -136,14 +137,6 @@ def test_a_wrong_type_is_refused_where_it_is_written(wrong, message: str) -> Non
         wrong()
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us"])
-def test_numbers_are_times_once_their_unit_is_said(unit: str) -> None:
-    value = 1_767_225_601 * {"s": 1, "ms": 10**3, "us": 10**6}[unit]
-    stream = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at", time_unit=unit))
-    found = in_utc(pl.DataFrame({"at": [value, 0, None]}).select(stream.time).to_series())
-    assert found.to_physical().to_list() == [1_767_225_601_000_000, 0, None]
-
-
 def test_an_unknown_aggregate_is_answered_with_those_there_are() -> None:
     with pytest.raises(KeyError, match=r"there are distinct, .*quantiles, .*variance"):
         aggregate("median", "x")
@@ -153,25 +146,6 @@ def test_an_unknown_aggregate_is_answered_with_those_there_are() -> None:
 def test_metadata_that_is_no_definition_is_refused(text: str | bytes) -> None:
     with pytest.raises(SketchError, match="no definition"):
         Aggregate.from_json(text)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "value"),
-    [
-        (pl.Datetime("ms"), "2026-01-01T00:00:01"),
-        (pl.Datetime("us", "UTC"), "2026-01-01T00:00:01Z"),
-        (pl.Datetime("ns", "Europe/Berlin"), "2026-01-01T01:00:01+01:00"),
-        (pl.String, "2026-01-01T00:00:01.000Z"),
-        (pl.String, "2026-01-01T02:00:01+02:00"),
-    ],
-)
-def test_every_way_to_write_a_time_gives_the_same_microseconds(dtype, value: str) -> None:
-    column = pl.Series("at", [value])
-    if dtype != pl.String:
-        zone = dtype.time_zone
-        column = column.str.to_datetime(time_unit=dtype.time_unit, time_zone=zone)
-    found = column.to_frame().select(Stream.from_batches({"at": dtype}, time="at").time).to_series()
-    assert in_utc(found).to_physical().to_list() == [1_767_225_601_000_000]
 
 
 def test_an_empty_list_explodes_to_a_row_with_a_null() -> None:

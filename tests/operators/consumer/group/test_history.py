@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,14 +14,9 @@ from streamgauge.operators.definition.change import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic
 
+from ....waiting import until
+
 pytestmark = pytest.mark.kafka
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.05)
 
 
 def make_anew(client: Any, kafka: Any, topic: str, partitions: int) -> None:
@@ -139,17 +132,3 @@ def test_from_latest_on_is_decided_once_and_added_partitions_are_read_whole(kafk
     until(lambda: running.summary().account.read == 80 and running.summary().lag == 0)
     running.stop()
     assert running.wait(60).account.read == 80
-
-
-def test_a_process_that_merges_nothing_knows_the_account_and_ends(posts) -> None:
-    topic = posts(2)
-    options = {"group_id": topic.topic, "checkpoint_seconds": 0.1}
-    runs = [start(topic.stream, **options) for _ in range(2)]
-    topic.send(1_000)
-    # One table partition, three processes.
-    until(lambda: all(one.summary().account.read == 1_000 and one.summary().lag == 0 for one in runs))
-    bounded = run(topic.stream, until="latest", **options)
-    assert (bounded.account, bounded.lag) == (topic.one_pass()[1], 0)
-    for one in runs:
-        one.stop()
-        assert one.wait(60).account == topic.one_pass()[1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,17 +14,12 @@ from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.kafka.faults import Refused
 from streamgauge.operators.table.merge import merge
 
+from ....waiting import until
+
 pytestmark = pytest.mark.kafka
 
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky", "heartbeat.interval.ms": 200}
 BY_BROKERS = {"group.protocol": "consumer", "session.timeout.ms": None}
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.05)
 
 
 def settings(topic: Any, **config: Any) -> Any:

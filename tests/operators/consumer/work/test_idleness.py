@@ -24,6 +24,8 @@ from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.intake import Intake
 from streamgauge.operators.sketching.progress import Progress
 
+from ....waiting import until
+
 pytestmark = pytest.mark.kafka
 
 NOW = int(datetime.now(UTC).timestamp()) // 60 * 60 - 600
@@ -37,13 +39,6 @@ def stream_of(kafka: Any, topic: str) -> Stream:
         bootstrap_servers=kafka.bootstrap_servers,
     )
     return source.tumbling("10s", delay="5s").agg(posts=count())
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.02)
 
 
 def idle(run: Run) -> set[int]:

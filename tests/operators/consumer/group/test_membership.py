@@ -1,0 +1,44 @@
+"""Members of a group share the partitions, hand them over, and go on where the last one ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.operators.consumer.runner import run, start
+
+from ....waiting import until
+from ..runs import DELIVERIES, Windows
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_a_later_run_of_the_group_goes_on_where_the_last_ended(posts, same, delivery: str) -> None:
+    topic, windows = posts(), Windows()
+    options = {"delivery": delivery, "until": "latest", "group_id": topic.topic, "on_window": windows}
+    for n in (4_000, 0, 500, 4_500):
+        topic.send(n)
+        summary = run(topic.stream, **options)
+        assert summary.account == topic.one_pass()[1]
+    same(windows.table(), topic.one_pass()[0])
+    assert summary.duplicates == 0
+
+
+def test_two_runs_share_a_group_and_hand_over(posts, same) -> None:
+    topic, windows = posts(4), Windows()
+    options = {"group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
+    one = start(topic.stream, **options)
+    topic.send(2_000)
+    until(lambda: one.summary().account.read > 0)
+    two = start(topic.stream, **options)
+    until(lambda: two.assigned == 2)
+    topic.send(2_000)
+    until(lambda: one.summary().account.read + two.summary().account.read >= 4_000)
+    one.stop()
+    one.wait(60)
+    topic.send(2_000)
+    until(lambda: two.summary().account.read == 6_000)
+    two.stop()
+    assert two.wait(60).account == topic.one_pass()[1]
+    run(topic.stream, until="latest", **options)
+    same(windows.table(), topic.one_pass()[0])

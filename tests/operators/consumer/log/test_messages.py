@@ -1,0 +1,43 @@
+"""Deltas as messages: spread over the partitions by group, refused if another definition made them."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.operators.consumer.log.faults import DeltaError
+from streamgauge.operators.consumer.log.messages import encode, table_topic
+from streamgauge.operators.consumer.runner import run
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.topics import admin, ensure_topic
+from streamgauge.operators.sketching.delta import Delta
+from streamgauge.operators.table.merge import merge
+
+pytestmark = pytest.mark.kafka
+
+
+def test_groups_are_spread_over_several_table_partitions(posts) -> None:
+    topic = posts()
+    topic.send(3_000)
+    stream = topic.stream
+    keyed = Stream(stream.source, stream.time).group_by("user").tumbling("10s").agg(posts=count())
+    summary = run(keyed, until="latest", table_partitions=3)
+    table, account = topic.one_pass(keyed)
+    assert summary.account == account
+    assert merge(summary.table).equals(merge(table))
+
+
+def test_deltas_of_another_definition_are_refused_by_name(kafka, posts) -> None:
+    from confluent_kafka import Producer
+
+    topic = posts()
+    topic.send(100)
+    stream, group = topic.stream, topic.topic
+    name = table_topic(group, stream.fingerprint())
+    ensure_topic(admin({"bootstrap.servers": kafka.bootstrap_servers}), name, 1)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for message in encode(Delta("0123456789abcdef", topic.topic, 0, 0, 5, None), name, 1):
+        producer.produce(name, message.value, headers=list(message.headers), partition=0)
+    producer.flush(30)
+    with pytest.raises(DeltaError, match=f"0123456789abcdef.*{stream.fingerprint()}"):
+        run(stream, until="latest", group_id=group)

@@ -1,0 +1,166 @@
+"""A merger that is restarted anywhere gives the same windows, each as often as it should."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.sketching.progress import Progress
+from streamgauge.operators.sketching.silence import Rest
+
+from .deltas import START, STREAM, log, merged, paused, told_by, windows
+
+
+@pytest.mark.parametrize("stop", [1, 7, 30, 59, 60])
+def test_a_restart_from_the_resume_point_gives_the_same_windows_each_once(stop: int) -> None:
+    deltas = log(6, 100)
+    whole, clean = merged(deltas), Merger(STREAM, range(3))
+    first = Merger(STREAM, range(3))
+    emitted: list[object] = []
+    for offset, delta in enumerate(deltas[:stop]):
+        first.offer(delta, offset)
+        emitted += [table.column("window_start")[0].as_py() for table in first.close()]
+    offset, told = first.resume_point()
+    assert offset <= stop
+    second = Merger(STREAM, range(3))
+    second.resume(offset, told)
+    found = {}
+    for at in range(offset, len(deltas)):
+        second.offer(deltas[at], at)
+        for table in second.close():
+            found[table.column("window_start")[0].as_py()] = table.column("posts")[0].as_py()
+    assert not set(found) & set(emitted)
+    for at, delta in enumerate(deltas):
+        clean.offer(delta, at)
+    expected = windows(clean)
+    open_still = {
+        t.column("window_start")[0].as_py(): t.column("posts")[0].as_py() for t in second.close_all()
+    }
+    assert {**found, **open_still} == {start: n for start, n in expected.items() if start not in emitted}
+    assert second.state.account == whole.state.account
+    assert len(emitted) + len(found) + len(open_still) == len(expected)
+
+
+def test_a_window_that_was_not_handed_over_comes_again_after_a_restart() -> None:
+    deltas, merger = log(9, 100), Merger(STREAM, range(3))
+    told = []
+    for offset, delta in enumerate(deltas):
+        merger.offer(delta, offset)
+        while (table := merger.due()) is not None and len(told) < 3:
+            told.append(table.column("window_start")[0].as_py())
+            merger.told()
+    unseen = merger.due()
+    assert unseen is not None and unseen.equals(merger.due())
+    again = Merger(STREAM, range(3))
+    offset, state = merger.resume_point()
+    again.resume(offset, state)
+    for at in range(offset, len(deltas)):
+        again.offer(deltas[at], at)
+    whole = {t.column("window_start")[0].as_py(): t for t in merged(deltas).close()}
+    found = {t.column("window_start")[0].as_py(): t for t in again.close()}
+    assert len(told) == 3 and sorted([*told, *found]) == sorted(whole)
+    assert all(table.equals(whole[start]) for start, table in found.items())
+
+
+@pytest.mark.parametrize("stop", range(4, 9))
+def test_a_delta_in_parts_is_whole_again_after_a_restart_between_them(stop: int) -> None:
+    """Delta 3 begins at offset 3 and ends behind the two that follow: a restart reads from its beginning."""
+    deltas = log(10, 100)[:9]
+    parts = [deltas[0], deltas[1], deltas[2], None, deltas[4], deltas[5], deltas[3], *deltas[6:]]
+
+    def follow(merger: Merger, low: int, high: int) -> None:
+        for at in range(low, high):
+            delta = parts[at]
+            if delta is None:
+                merger.mark("parts", at)
+            else:
+                merger.offer(delta, at, "parts" if at == 6 else "")
+
+    merger = Merger(STREAM, range(3))
+    follow(merger, 0, stop)
+    offset, state = merger.resume_point()
+    again = Merger(STREAM, range(3))
+    again.resume(offset, state)
+    follow(again, offset, len(parts))
+    assert again.state.duplicates == 0
+    assert windows(again) == windows(merged(deltas))
+
+
+def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
+    silent = [Progress(STREAM, "posts", p, 0, clock=lambda: START / 1e6) for p in range(3)]
+    told = []
+    for seconds in (30, 31):
+        for progress in silent:
+            progress.rest = Rest(seconds * 1_000_000, 5_000_000, START + seconds * 1_000_000)
+            told.append(progress.delta())
+    rows = pl.DataFrame(
+        {
+            "at": pl.Series([START + n * 1_000_000 for n in range(200)]).cast(pl.Datetime("us", "UTC")),
+            "user": range(200),
+        }
+    )
+    silent[0].add(rows, None, np.arange(200), 200, lambda numbers, reason: None)
+    told.append(silent[0].delta())
+    before = merged(told)
+    after = Merger(STREAM, range(3))
+    offset, state = before.resume_point()
+    after.resume(offset, state)
+    for merger in (before, after):
+        if merger is after:
+            merger.offer(told[-1], len(told) - 1)
+        assert [chain.idle for chain in merger.state.chains.values()] == [False] * 3
+        assert [chain.rest is None for chain in merger.state.chains.values()] == [True, False, False]
+        assert merger.close() == []
+        # The one that woke the stream is waited with, for five seconds of the others' silence.
+        for seconds, closed in ((35, 0), (36, 3)):
+            for progress in silent[1:]:
+                progress.rest = Rest(seconds * 1_000_000, 5_000_000, START + 10**9)
+                merger.offer(progress.delta(), 100)
+            assert len(merger.close()) == closed
+
+
+@pytest.mark.parametrize(
+    ("steps", "told", "late"),
+    [
+        # A pause and its backlog; what comes after the rows' time has passed is late.
+        ((range(18), 40, 60, range(18, 80), range(59, 60)), [(2, 0, 18), (3, 0, 60)], 1),
+        # The backlog stops inside the window: silence closes it again, and rows for good.
+        (
+            (range(18), 60, range(18, 40), 20, 31, 32, range(40, 50), range(50, 66)),
+            [(1, 0, 18), (4, 0, 40), (7, 0, 60)],
+            0,
+        ),
+        # Nothing is added: it goes without another word.
+        ((range(18), 60, 61, range(70, 80), 100), [(1, 0, 18), (4, 1, 10)], 0),
+        ((range(18), 60, range(70, 80), range(58, 59), 100), [(1, 0, 18), (4, 1, 10)], 1),
+        # Two windows are kept at once, and only one of them is added to.
+        (
+            (range(58, 62), 100, range(59, 60), range(130, 135)),
+            [(1, 0, 2), (1, 1, 2), (3, 0, 3)],
+            0,
+        ),
+    ],
+)
+def test_a_window_that_silence_closed_comes_again_if_rows_follow_and_so_after_any_restart(
+    steps: tuple[range | int, ...], told: list[tuple[int, int, int]], late: int
+) -> None:
+    deltas = paused(*steps)
+    whole = Merger(STREAM, range(1))
+    assert told_by(whole, deltas) == told
+    in_merger = whole.state.account.late
+    assert in_merger == late and whole.state.account.balanced
+    for stop in range(len(deltas) + 1):
+        first, second, third = (Merger(STREAM, range(1)) for _ in range(3))
+        before = told_by(first, deltas[:stop])
+        offset, state = first.resume_point()
+        second.resume(offset, state)
+        assert second.resume_point() == (offset, state)
+        # It may be restarted again before it has caught up.
+        assert told_by(second, deltas[: (offset + stop) // 2], offset) == []
+        offset, state = second.resume_point()
+        third.resume(offset, state)
+        assert before + told_by(third, deltas, offset) == told
+        assert third.state == whole.state
+        assert third.resume_point() == whole.resume_point()

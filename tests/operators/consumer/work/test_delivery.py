@@ -1,0 +1,65 @@
+"""Nothing is lost and nothing counts twice, wherever a worker dies between its deltas and its commit."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from confluent_kafka import KafkaException
+
+from streamgauge.operators.consumer.group.membership import Membership
+from streamgauge.operators.consumer.runner import run, start
+
+from ....waiting import until
+from ..runs import DELIVERIES, Windows
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_kill_9_of_a_worker_process_loses_and_repeats_nothing(posts, same, delivery: str) -> None:
+    topic, windows = posts(4), Windows()
+    options = {"delivery": delivery, "group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
+    running = start(topic.stream, workers=2, **options)
+    for round in range(6):
+        topic.send(2_000)
+        seen = running.summary().account.read
+        until(lambda seen=seen: running.summary().account.read > seen)
+        if round in (1, 3):
+            os.kill(running.worker_pids[round % 2], signal.SIGKILL)
+    until(lambda: running.summary().account.read == 12_000)
+    running.stop()
+    assert running.wait(60).account == topic.one_pass()[1]
+    summary = run(topic.stream, until="latest", **options)
+    assert summary.account == topic.one_pass()[1]
+    assert summary.overlaps == 0
+    same(windows.table(), topic.one_pass()[0])
+
+
+def test_a_worker_that_dies_between_its_deltas_and_its_commit_repeats_nothing(
+    posts, same, monkeypatch
+) -> None:
+    topic, windows = posts(), Windows()
+    topic.send(3_000)
+    options = {"delivery": "at_least_once", "group_id": topic.topic, "on_window": windows, "until": "latest"}
+
+    def die(self: Membership, places: object) -> None:
+        raise SystemError("struck by lightning")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Membership, "commit", die)
+        with pytest.raises(SystemError, match="lightning"):
+            run(topic.stream, **options)
+    topic.send(3_000)
+    summary = run(topic.stream, **options)
+    table, account = topic.one_pass()
+    assert (summary.account, summary.duplicates, summary.overlaps) == (account, 0, 0)
+    same(windows.table(), table)
+
+
+def test_a_transaction_timeout_beyond_the_brokers_own_ends_the_run_with_advice(posts) -> None:
+    topic = posts(1, **{"transaction.timeout.ms": 2_000_000})
+    topic.send(10)
+    with pytest.raises(KafkaException, match=r"transaction\.max\.timeout\.ms \(900000"):
+        run(topic.stream, until="latest")

@@ -1,0 +1,81 @@
+"""A worker waits for brokers that are away, reads to every end, and delivers nothing that failed half-way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.operators.consumer.runner import run, start
+
+from ....waiting import until
+from ..runs import DELIVERIES, Windows
+
+pytestmark = pytest.mark.kafka
+
+
+def kill_9(broker: Any) -> None:
+    """End the broker as a power cut would; its watchdog ends by itself then."""
+    children = Path(f"/proc/{broker.pid}/task/{broker.pid}/children")
+    for pid in map(int, children.read_text().split()) if children.exists() else [broker.pid]:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not broker.running)
+
+
+def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) -> None:
+    from streamgauge.apps.kafka.broker import EmbeddedKafka
+
+    with EmbeddedKafka(data=tmp_path / "kafka") as broker:
+        topic, windows = posts(broker=broker), Windows()
+        topic.send(3_000)
+        options = {"group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
+        running = start(topic.stream, **options)
+        until(lambda: running.summary().account.read == 3_000)
+        with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
+            kill_9(broker)
+            until(lambda: "waiting" in caplog.text)
+            broker.start()
+        topic.send(3_000)
+        until(lambda: running.summary().account.read == 6_000)
+        assert running.running
+        broker.stop()
+        running.stop()
+        running.wait(40)
+        broker.start()
+        summary = run(topic.stream, until="latest", **options)
+        assert summary.account == topic.one_pass()[1]
+        same(windows.table(), topic.one_pass()[0])
+
+
+def test_ends_behind_markers_of_transactions_are_reached(posts, same) -> None:
+    topic = posts(2)
+    topic.send(1_000, transaction=True)
+    summary = run(topic.stream, until="latest").account, run(topic.stream, until="latest").table
+    table, account = topic.one_pass()
+    assert summary[0] == account
+    same(summary[1], table)
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_what_failed_half_way_is_not_delivered(posts, same, monkeypatch, delivery: Any) -> None:
+    topic = posts()
+    topic.send(3_000)
+    options = {"delivery": delivery, "group_id": topic.topic, "until": "latest"}
+    second: Any = [*topic.stream.aggregates][1]
+    groups = topic.stream.aggregates[second].family.groups_class()
+
+    def fail(self: object, *columns: object, **inputs: object) -> None:
+        raise SystemError("struck by lightning")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(groups, "update", fail)
+        with pytest.raises(SystemError, match="lightning"):
+            run(topic.stream, **options)
+    summary = run(topic.stream, **options)
+    table, account = topic.one_pass()
+    assert (summary.account, summary.duplicates, summary.overlaps) == (account, 0, 0)
+    same(summary.table, table)

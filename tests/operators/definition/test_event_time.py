@@ -1,0 +1,36 @@
+"""What a stream takes for its event time, in which unit, and what it refuses."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from streamgauge.operators.definition.event_time import in_utc
+from streamgauge.operators.definition.stream import Stream
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_numbers_are_times_once_their_unit_is_said(unit: str) -> None:
+    value = 1_767_225_601 * {"s": 1, "ms": 10**3, "us": 10**6}[unit]
+    stream = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at", time_unit=unit))
+    found = in_utc(pl.DataFrame({"at": [value, 0, None]}).select(stream.time).to_series())
+    assert found.to_physical().to_list() == [1_767_225_601_000_000, 0, None]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (pl.Datetime("ms"), "2026-01-01T00:00:01"),
+        (pl.Datetime("us", "UTC"), "2026-01-01T00:00:01Z"),
+        (pl.Datetime("ns", "Europe/Berlin"), "2026-01-01T01:00:01+01:00"),
+        (pl.String, "2026-01-01T00:00:01.000Z"),
+        (pl.String, "2026-01-01T02:00:01+02:00"),
+    ],
+)
+def test_every_way_to_write_a_time_gives_the_same_microseconds(dtype, value: str) -> None:
+    column = pl.Series("at", [value])
+    if dtype != pl.String:
+        zone = dtype.time_zone
+        column = column.str.to_datetime(time_unit=dtype.time_unit, time_zone=zone)
+    found = column.to_frame().select(Stream.from_batches({"at": dtype}, time="at").time).to_series()
+    assert in_utc(found).to_physical().to_list() == [1_767_225_601_000_000]

@@ -1,0 +1,69 @@
+"""Tables merge to the whole in any order, into coarser windows and fewer keys."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.operators.definition.aggregates import distinct
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.query import query
+from streamgauge.sketches.core.protocol import SketchError
+
+from .posts import ASKED, SOURCE, frame, table
+
+
+def registers(found: pa.Table) -> list[float]:
+    return [round(cell["estimate"], 6) for cell in query(found)["users"]]
+
+
+def test_parts_merge_to_the_whole_in_any_order() -> None:
+    rows = frame(1)
+    whole = merge(table(rows))
+    parts = [table(rows[low : low + 1_000]) for low in range(0, 4_000, 1_000)]
+    for order in itertools.islice(itertools.permutations(parts), 0, 24, 5):
+        found = merge(order)
+        assert found.select(["window_start", "lang", "place", "posts", "end"]).equals(
+            whole.select(["window_start", "lang", "place", "posts", "end"])
+        )
+        assert registers(found) == registers(whole)
+    pairs = merge([merge(parts[:2]), merge(parts[2:])])
+    assert pairs.column("posts").equals(whole.column("posts")) and registers(pairs) == registers(whole)
+
+
+def test_rolling_up_gives_what_a_coarser_stream_gives() -> None:
+    rows = frame(2)
+    coarse = SOURCE.group_by("lang").tumbling("1m", delay="1h").agg(**ASKED)
+    found, wanted = merge(table(rows), by=["lang"], every="1m"), merge(table(rows, coarse))
+    assert found.schema.equals(wanted.schema, check_metadata=True)
+    assert found.select(["window_start", "window_end", "lang", "posts", "end"]).equals(
+        wanted.select(["window_start", "window_end", "lang", "posts", "end"])
+    )
+    assert registers(found) == registers(wanted)
+    assert merge(found, by=[], every="1h").column("posts").to_pylist() == [4_000]
+
+
+def test_windows_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(SketchError, match="10s don't fit into windows of 15s"):
+        merge(table(frame(1)), every="15s")
+    with pytest.raises(ValueError, match="no key"):
+        merge(table(frame(1)), by=["user"])
+
+
+def test_tables_of_other_definitions_are_refused() -> None:
+    other = (
+        SOURCE.group_by("lang", "place").tumbling("10s").agg(**{**ASKED, "users": distinct("user", lg_k=10)})
+    )
+    with pytest.raises(SketchError, match="different definitions"):
+        merge([table(frame(1)), table(frame(1), other)])
+    with pytest.raises(ValueError, match="no tables"):
+        merge([])
+
+
+def test_an_empty_table_merges_and_answers() -> None:
+    nothing = table(frame(1)[:0])
+    assert merge([nothing, nothing]).num_rows == 0
+    assert query(nothing).height == 0
+    assert merge([nothing, table(frame(1))]).num_rows == table(frame(1)).num_rows
