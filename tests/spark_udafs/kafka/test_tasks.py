@@ -1,60 +1,60 @@
-"""What a task gives Spark: messages in the columns of Spark's own source, or decoded rows."""
+"""How a batch is cut into tasks, and what becomes of rows on which a step fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.spark_udafs.run import source_of
+from streamgauge.operators.formats.json import json
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+from .planned import ALL, Query, letters_of
 
-
-def test_messages_come_in_the_columns_of_spark_s_own_source(
-    spark: Any, kafka: Any, topic: Callable[..., str], send: Callable[..., None]
-) -> None:
-    name = topic(2)
-    send(name, [b"a", None], key=b"k", timestamp=1_700_000_000_123, headers=[("h", b"1")])
-    send(name, [b"b"], partition=1)
-    on_spark_registered(spark)
-    frame = (
-        spark.read.format("streamgauge-kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", name)
-        .option("includeHeaders", "true")
-        .load()
-    )
-    assert frame.dtypes == [
-        ("key", "binary"),
-        ("value", "binary"),
-        ("topic", "string"),
-        ("partition", "int"),
-        ("offset", "bigint"),
-        ("timestamp", "timestamp"),
-        ("timestampType", "int"),
-        ("headers", "array<struct<key:string,value:binary>>"),
-    ]
-    rows = frame.selectExpr("key", "value", "partition", "offset", "unix_millis(timestamp) t", "headers")
-    found = sorted(map(tuple, rows.collect()), key=lambda row: row[2:4])
-    assert found[0] == (b"k", b"a", 0, 0, 1_700_000_000_123, [("h", b"1")])
-    assert found[1][:4] == (b"k", None, 0, 1)
-    assert found[2][:4] == (None, b"b", 1, 0)
+pytestmark = pytest.mark.kafka
 
 
-def on_spark_registered(spark: Any) -> None:
-    from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
-
-    spark.dataSource.register(KafkaSketchSource)
-
-
-def test_decoded_rows_are_given_where_they_are_asked_for(
-    spark: Any, topic: Callable[..., str], send: Callable[..., None], everything_from: Callable[[str], Stream]
+@pytest.mark.parametrize("drops", [True, False])
+def test_rows_on_which_a_step_fails_are_dead_letters_where_rows_are_given(
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None], drops: bool
 ) -> None:
     name = topic()
-    send(name, [b'{"user":"u","lang":"de","tags":["a"]}', b"oops", b'{"lang":"xx"}'])
-    rows = spark.read.format(source_of(everything_from(name), spark)).option("emit", "rows").load()
-    rows = rows.select("user", "tags").collect()
-    assert [tuple(row) for row in rows] == [("u", ["a"])]
+    send(name, [b'{"text":"1"}', b"oops", b'{"text":"two"}', b'{"text":"3"}', b'{"text":"4"}'])
+    source = Stream.from_kafka(
+        name, value=json({"text": pl.String}), bootstrap_servers=kafka.bootstrap_servers
+    )
+    stream = source.with_columns(number=pl.col("text").cast(pl.Int64))
+    if drops:
+        stream = stream.filter(pl.col("number") != 3)
+    query = Query(kafka, None, stream, emit="rows", deadLetterTopic=f"{name}.dead")
+    batches = query.batch()
+    assert batches is not None
+    numbers = pa.Table.from_batches(batches).column("number").to_pylist()
+    assert numbers == ([1, 4] if drops else [1, 3, 4])
+    letters = letters_of(kafka, f"{name}.dead", 2)
+    told = [{key: value.decode() for key, value in letter.headers()} for letter in letters]
+    assert [(t["topic"], t["partition"], t["offset"]) for t in told] == [(name, "0", "1"), (name, "0", "2")]
+    assert "conversion from `str` to `i64` failed" in told[1]["reason"]
+    assert [letter.value() for letter in letters] == [b"oops", b'{"text":"two"}']
+
+
+def test_tasks_are_split_for_messages_and_never_for_sketches(
+    kafka: Any,
+    sketches: Callable[..., Query],
+    topic: Callable[..., str],
+    send: Callable[..., None],
+) -> None:
+    name = topic(2)
+    send(name, [b"a"] * 30)
+    send(name, [b"b"] * 10, partition=1)
+    query = Query(kafka, subscribe=name, minPartitions="4")
+    end = query.reader.latestOffset(query.log[0], ALL)
+    tasks = query.reader.partitions(query.log[0], end)
+    sizes = [[(r.end - r.start) for r in task.ranges] for task in tasks]
+    assert sizes == [[10], [10], [10], [10]]
+    query = sketches(name, minPartitions="4")
+    end = query.reader.latestOffset(query.log[0], ALL)
+    assert len(query.reader.partitions(query.log[0], end)) == 2

@@ -1,0 +1,140 @@
+"""What planning asks the cluster: topics missing or made anew, offsets that are gone, partitions added."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from .planned import ALL, Query, account, rows, values
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_topic_that_is_not_there_is_named(kafka: Any) -> None:
+    with pytest.raises(LookupError, match=r"topic 'nowhere' doesn't exist at 127\.0\.0\.1:\d+; create it"):
+        Query(kafka, subscribe="nowhere")
+
+
+def test_offsets_out_of_range(kafka: Any, topic: Callable[..., str], send: Callable[..., None]) -> None:
+    name = topic()
+    send(name, [b"a", b"b", b"c"])
+    start = f'{{"{name}":{{"0":9}}}}'
+    with pytest.raises(ValueError, match=rf"offset 9 of {name}-0 is out of range: there are 0 to 3"):
+        Query(kafka, subscribe=name, startingOffsets=start)
+    query = Query(kafka, subscribe=name, startingOffsets=start, failOnDataLoss="false")
+    assert query.last.ends == {(name, 0): 3}
+    with pytest.raises(ValueError, match="exactly the partitions read"):
+        Query(kafka, subscribe=name, startingOffsets=f'{{"{name}":{{"1":0}}}}')
+
+
+def test_messages_that_expired_fail_the_query_or_are_skipped(
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name = topic()
+    send(name, [b"a", b"b", b"c", b"d"])
+    query = Query(kafka, subscribe=name)
+    query.batch(ReadMaxRows(1))
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    for done in admin.delete_records([TopicPartition(name, 0, 3)]).values():
+        done.result(10)
+    # Another client, since this one has fetched them already.
+    elsewhere = {"subscribe": name, "kafka.client.id": "another"}
+    with pytest.raises(RuntimeError, match=rf"reading {name}-0 from 1 to 4: offset 1 of") as told:
+        Query(kafka, query.log, **elsewhere).batch()
+    assert "failOnDataLoss" in str(told.value) and "auto.offset.reset" not in str(told.value)
+    going_on = Query(kafka, query.log, **elsewhere, failOnDataLoss="false")
+    batches = going_on.batch()
+    assert batches is not None
+    assert [value for b in batches for value in b.column("value").to_pylist()] == [b"d"]
+
+
+def made_anew(kafka: Any, name: str) -> None:
+    """Delete a topic and make one of the same name."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.delete_topics([name])[name].result(10)
+    deadline = time.monotonic() + 60
+    while name in admin.list_topics(timeout=5).topics:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    kafka.create_topic(name, 1)
+
+
+@pytest.mark.parametrize("more", [b"x", b"xyzxyz"], ids=["fewer messages", "more messages"])
+def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_beginning(
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None], more: bytes
+) -> None:
+    name = topic()
+    send(name, [b"a", b"b", b"c"])
+    query = Query(kafka, subscribe=name)
+    query.batch()
+    old = {**query.log[-1]}
+    assert old.pop("topics").keys() == {name}
+    # Logged and not yet read when the topic goes.
+    send(name, [b"d"])
+    planned = query.reader.latestOffset(query.log[-1], ALL)
+    made_anew(kafka, name)
+    new = [bytes([letter]) for letter in more]
+    send(name, new)
+    lost = rf"messages are lost: the topic '{name}' is not the one read before"
+    with pytest.raises(RuntimeError, match=lost):
+        Query(kafka, query.log, subscribe=name).batch()
+    with pytest.raises(RuntimeError, match=lost):
+        Query(kafka, [*query.log, planned], subscribe=name).read(len(query.log))
+    going_on = Query(kafka, query.log, subscribe=name, failOnDataLoss="false")
+    assert values(going_on.batch()) == new
+    assert going_on.batch() is None
+    unfinished = Query(kafka, [*query.log, planned], subscribe=name, failOnDataLoss="false")
+    assert values(unfinished.read(len(query.log))) == []
+    assert values(unfinished.batch()) == new
+    # The checkpoint of an earlier version knows no ids: what it can see, it tells.
+    if len(new) < 3:
+        with pytest.raises(RuntimeError, match=rf"messages are lost: {name}-0 ends at 1, before 3"):
+            Query(kafka, [old], subscribe=name).batch()
+    else:
+        # Another client, since this one has fetched what was there before.
+        elsewhere = {"subscribe": name, "kafka.client.id": "another"}
+        assert values(Query(kafka, [old], **elsewhere).batch()) == new[3:]
+
+
+def test_the_account_goes_on_in_a_topic_made_anew(
+    kafka: Any, sketches: Callable[..., Query], topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name = topic()
+    message = b'{"at":"2026-01-01T00:00:00","user":"u"}'
+    send(name, [message] * 3)
+    query = sketches(name)
+    query.reader.prepareForTriggerAvailableNow()
+    while query.batch() is not None:
+        pass
+    made_anew(kafka, name)
+    send(name, [message.replace(b"00:00:00", b"00:05:00")] * 5)
+    batches = sketches(name, log=query.log, failOnDataLoss="false").batch()
+    assert batches is not None
+    assert rows(batches) == 5
+    assert account(batches)["counted"] == 8
+
+
+def test_a_partition_added_later_is_read_from_its_beginning(
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    from confluent_kafka.admin import NewPartitions
+
+    name = topic()
+    send(name, [b"a"])
+    query = Query(kafka, subscribe=name, startingOffsets="latest")
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.create_partitions([NewPartitions(name, 2)])[name].result(10)
+    deadline = time.monotonic() + 20
+    while len(admin.list_topics(name, timeout=5).topics[name].partitions) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    send(name, [b"b"], partition=1)
+    batches = query.batch()
+    assert batches is not None
+    assert [value for b in batches for value in b.column("value").to_pylist()] == [b"b"]

@@ -1,0 +1,129 @@
+"""Tests mirror the folders: from a module's name follows where its proof lies.
+
+- ``a/b.py`` is proved by ``tests/a/test_b.py``, or by several files that say of what:
+  ``tests/a/test_b_restart.py``.
+- A part whose name begins with its whole's, such as ``a/json_cells.py``, may be proved with the whole, by
+  ``tests/a/test_json.py``.
+- A folder that is one family of sketches or samples is proved through its class, by ``test_sketch.py``. What
+  every family stands on (``core``) is proved by the laws in ``tests/laws``, which run on every family.
+- `TOGETHER` names the parts that are proved through another module; ``tests/engines`` is about what Spark and
+  the consumer must give alike.
+
+Modules of at most 60 lines may be proved by whatever uses them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = ROOT / "tests"
+FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "apps"]
+SHORT = 60
+
+TOGETHER = {
+    "apps/ending.py": "apps/trending/test_demo.py",
+    "apps/replay/jetstream.py": "apps/replay/test_recorded.py",
+    "apps/replay/load.py": "apps/replay/test_generated.py",
+    "apps/replay/post.py": "apps/replay/test_recorded.py",
+    "apps/replay/twitter_v1.py": "apps/replay/test_recorded.py",
+    "apps/replay/twitter_v2.py": "apps/replay/test_recorded.py",
+    "apps/replay/vocabulary.py": "apps/replay/test_generated.py",
+    "apps/tables/stored.py": "apps/tables/test_query.py",
+    "apps/trending/answers.py": "apps/trending/test_summary.py",
+    "apps/trending/command.py": "apps/trending/test_demo.py",
+    "apps/trending/engines.py": "apps/trending/test_demo.py",
+    "apps/trending/stream.py": "apps/trending/test_exact.py",
+    "apps/trending/watch.py": "apps/trending/test_demo.py",
+    "operators/definition/sources.py": "operators/definition/test_change.py",
+    "operators/definition/windows.py": "operators/definition/test_stream.py",
+    "operators/formats/memory.py": "operators/formats/test_json.py",
+    "operators/formats/messages.py": "operators/formats/test_message_columns.py",
+    "operators/kafka/clients.py": "operators/kafka/test_secrets.py",
+    "operators/kafka/config.py": "operators/kafka/test_settings.py",
+    "operators/kafka/faults.py": "operators/consumer/test_rights.py",
+    "operators/kafka/plain.py": "operators/kafka/test_reader.py",
+    "operators/kafka/raw.py": "operators/kafka/test_reader.py",
+    "operators/kafka/raw_fetcher.py": "operators/kafka/test_reader.py",
+    "operators/kafka/raw_messages.py": "operators/kafka/test_reader.py",
+    "operators/kafka/raw_settings.py": "operators/kafka/test_reader.py",
+    "operators/kafka/read_ahead.py": "operators/kafka/test_reader.py",
+    "operators/kafka/source.py": "operators/kafka/test_reader.py",
+    "operators/kafka/topic_watch.py": "operators/consumer/group/test_history.py",
+    "operators/sketching/grouping.py": "operators/sketching/test_sketcher.py",
+    "operators/sketching/progress.py": "operators/test_testing.py",
+    "operators/table/spark_footer.py": "spark_udafs/test_tables.py",
+    "operators/warm.py": "operators/kafka/test_warm.py",
+    "sketches/exact/extremes.py": "sketches/exact/test_groups.py",
+    "sketches/exact/update.py": "sketches/exact/test_groups.py",
+    "sketches/stored/classic_quantiles.py": "sketches/stored/test_package_quantiles.py",
+    "sketches/stored/req.py": "sketches/stored/test_package_quantiles.py",
+    "sketches/stored/tdigest.py": "sketches/stored/test_package_quantiles.py",
+    "spark_udafs/merge/catalyst.py": "spark_udafs/merge/test_plan.py",
+    "spark_udafs/merge/forms.py": "spark_udafs/merge/test_plan.py",
+    "spark_udafs/merge/partials.py": "spark_udafs/merge/test_plan.py",
+}
+
+
+def modules() -> list[str]:
+    """The modules that are long enough to need a proof of their own."""
+    paths = [path for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
+    long = [path for path in paths if len(path.read_text().splitlines()) > SHORT]
+    return sorted(str(path.relative_to(ROOT)) for path in long if path.name != "__init__.py")
+
+
+def proofs(module: str) -> list[Path]:
+    """The test files that prove a module."""
+    path = Path(module)
+    folder = TESTS / path.parent
+    if path.parent.name == "core":
+        folder, own = TESTS / "laws", list(folder.glob(f"test_{path.stem}*.py"))
+        return own or sorted(folder.glob("test_*.py"))
+    parts = path.stem.split("_")
+    names = ["_".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    if (ROOT / path.parent / "sketch.py").exists():
+        names.append("sketch")
+    found = [*folder.glob(f"test_{path.stem}_*.py"), *(folder / f"test_{name}.py" for name in names)]
+    if module in TOGETHER:
+        found.append(TESTS / TOGETHER[module])
+    return [path for path in found if path.exists()]
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_has_its_proof_where_its_name_says(module: str) -> None:
+    assert proofs(module)
+
+
+def test_what_is_proved_together_could_not_be_proved_alone() -> None:
+    for module, proof in TOGETHER.items():
+        assert module in modules(), f"{module} is gone, or short by now; take it off the list"
+        assert (TESTS / proof).exists(), f"{module}: there is no tests/{proof}"
+        assert proofs(module) == [TESTS / proof], f"{module} has a proof of its own; take it off the list"
+
+
+def test_a_test_file_is_named_after_what_it_proves() -> None:
+    """Families' test files may be about anything of the family; a few prove what lies between modules."""
+    free = [TESTS / "engines", TESTS / "laws", TESTS]
+    between = {"operators/consumer/test_rights.py", "sketches/stored/test_broken.py"}
+    wrong = []
+    for path in TESTS.rglob("test_*.py"):
+        room = ROOT / path.parent.relative_to(TESTS)
+        parts = path.stem.removeprefix("test_").split("_")
+        names = ["_".join(parts[:n]) for n in range(1, len(parts) + 1)]
+        named = any((room / f"{name}.py").exists() for name in names)
+        known = str(path.relative_to(TESTS)) in between or path.name == "test_java.py"
+        if not (named or known or path.parent in free or (room / "sketch.py").exists()):
+            wrong.append(str(path.relative_to(TESTS)))
+    assert wrong == []
+
+
+TO_BE_SPLIT = TESTS / "operators" / "kafka" / "test_reader.py"
+
+
+@pytest.mark.parametrize(
+    "path", sorted({*TESTS.rglob("*.py")} - {TO_BE_SPLIT}), ids=lambda path: str(path.relative_to(TESTS))
+)
+def test_a_test_file_can_be_seen_at_once(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
