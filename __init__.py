@@ -15,99 +15,152 @@ Everything public is importable from here; nothing heavy is imported before it i
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .operators.consumer.runner import Run as Run
+    from .operators.consumer.runner import Summary as Summary
+    from .operators.definition.aggregates import Aggregate as Aggregate
+    from .operators.definition.aggregates import bernoulli_sample as bernoulli_sample
+    from .operators.definition.aggregates import count as count
+    from .operators.definition.aggregates import decayed_count as decayed_count
+    from .operators.definition.aggregates import decayed_quantiles as decayed_quantiles
+    from .operators.definition.aggregates import decayed_sample as decayed_sample
+    from .operators.definition.aggregates import distinct as distinct
+    from .operators.definition.aggregates import distinct_set as distinct_set
+    from .operators.definition.aggregates import first as first
+    from .operators.definition.aggregates import frequency as frequency
+    from .operators.definition.aggregates import hash_sample as hash_sample
+    from .operators.definition.aggregates import kll_quantiles as kll_quantiles
+    from .operators.definition.aggregates import last as last
+    from .operators.definition.aggregates import max as max
+    from .operators.definition.aggregates import mean as mean
+    from .operators.definition.aggregates import membership as membership
+    from .operators.definition.aggregates import min as min
+    from .operators.definition.aggregates import quantiles as quantiles
+    from .operators.definition.aggregates import recent_sample as recent_sample
+    from .operators.definition.aggregates import sample as sample
+    from .operators.definition.aggregates import sliding_distinct as sliding_distinct
+    from .operators.definition.aggregates import stratified_sample as stratified_sample
+    from .operators.definition.aggregates import sum as sum
+    from .operators.definition.aggregates import top_k as top_k
+    from .operators.definition.aggregates import variance as variance
+    from .operators.definition.aggregates import weighted_sample as weighted_sample
+    from .operators.definition.aggregates_stored import classic_quantiles as classic_quantiles
+    from .operators.definition.aggregates_stored import cpc as cpc
+    from .operators.definition.aggregates_stored import req as req
+    from .operators.definition.aggregates_stored import tdigest as tdigest
+    from .operators.definition.aggregates_stored import tuple as tuple
+    from .operators.definition.aggregates_stored import var_opt as var_opt
+    from .operators.formats.decode import Decoded as Decoded
+    from .operators.formats.decode import Decoder as Decoder
+    from .operators.formats.json import json as json
+    from .operators.formats.messages import Messages as Messages
+    from .operators.sketching.accounting import Account as Account
+    from .operators.table.merge import merge as merge
+    from .operators.table.query import query as query
+    from .operators.table.sets import compare as compare
+    from .operators.testing import StreamTester as StreamTester
+    from .sampling.bernoulli import BernoulliSample as BernoulliSample
+    from .sampling.bernoulli import HashSample as HashSample
+    from .sampling.decayed import DecayedCount as DecayedCount
+    from .sampling.decayed import DecayedQuantiles as DecayedQuantiles
+    from .sampling.decayed import DecayedReservoir as DecayedReservoir
+    from .sampling.reservoir import Reservoir as Reservoir
+    from .sampling.sliding import SlidingWindowSample as SlidingWindowSample
+    from .sampling.stratified import StratifiedReservoir as StratifiedReservoir
+    from .sampling.weighted import WeightedReservoir as WeightedReservoir
+    from .sketches.bloom import Bloom as Bloom
+    from .sketches.core.protocol import SketchError as SketchError
+    from .sketches.count_min import CountMin as CountMin
+    from .sketches.count_min import HeavyHitters as HeavyHitters
+    from .sketches.ddsketch import DDSketch as DDSketch
+    from .sketches.frequent_items import FrequentItems as FrequentItems
+    from .sketches.hll import HLL as HLL
+    from .sketches.kll import KLL as KLL
+    from .sketches.sliding_hll import SlidingHLL as SlidingHLL
+    from .sketches.stored.classic_quantiles import ClassicQuantiles as ClassicQuantiles
+    from .sketches.stored.cpc import CPC as CPC
+    from .sketches.stored.req import REQ as REQ
+    from .sketches.stored.tdigest import TDigest as TDigest
+    from .sketches.stored.var_opt import VarOpt as VarOpt
+    from .sketches.theta import Theta as Theta
+    from .sketches.theta import Tuple as Tuple
+    from .spark_udafs.frames import sketch as sketch
+    from .spark_udafs.frames import window as window
+    from .spark_udafs.functions import register as register
+    from .spark_udafs.run import account_of as account_of
+    from .spark_udafs.run import write as write
+    from .spark_udafs.session import session as session
+    from .spark_udafs.sinks import ConsoleSink as ConsoleSink
+    from .spark_udafs.sinks import KafkaSink as KafkaSink
+    from .spark_udafs.sinks import ParquetSink as ParquetSink
+    from .spark_udafs.tables import as_frame as as_frame
+    from .spark_udafs.tables import as_table as as_table
+    from .stream import Stream as Stream
 
 __version__ = "0.1.0"
 
-# name → the module that defines it; imported on first use so that `import streamgauge` stays instant.
+# name → the module that defines it; imported on first use so that `import streamgauge` stays instant. The
+# classes of families, and the aggregates that ask for them, come from the registry.
 _EXPORTS: dict[str, str] = {
     "Account": ".operators.sketching.accounting",
     "Aggregate": ".operators.definition.aggregates",
-    "BernoulliSample": ".sampling.bernoulli",
-    "Bloom": ".sketches.bloom",
-    "CPC": ".sketches.stored.cpc",
-    "ClassicQuantiles": ".sketches.stored.classic_quantiles",
     "ConsoleSink": ".spark_udafs.sinks",
-    "CountMin": ".sketches.count_min",
-    "DDSketch": ".sketches.ddsketch",
-    "DecayedCount": ".sampling.decayed",
-    "DecayedQuantiles": ".sampling.decayed",
-    "DecayedReservoir": ".sampling.decayed",
     "Decoded": ".operators.formats.decode",
     "Decoder": ".operators.formats.decode",
-    "FrequentItems": ".sketches.frequent_items",
-    "HLL": ".sketches.hll",
-    "HashSample": ".sampling.bernoulli",
     "HeavyHitters": ".sketches.count_min",
-    "KLL": ".sketches.kll",
     "KafkaSink": ".spark_udafs.sinks",
     "Messages": ".operators.formats.messages",
     "ParquetSink": ".spark_udafs.sinks",
-    "REQ": ".sketches.stored.req",
-    "Reservoir": ".sampling.reservoir",
     "Run": ".operators.consumer.runner",
     "SketchError": ".sketches.core.protocol",
-    "SlidingHLL": ".sketches.sliding_hll",
-    "SlidingWindowSample": ".sampling.sliding",
-    "StratifiedReservoir": ".sampling.stratified",
     "Stream": ".stream",
     "StreamTester": ".operators.testing",
     "Summary": ".operators.consumer.runner",
-    "TDigest": ".sketches.stored.tdigest",
-    "Theta": ".sketches.theta",
-    "Tuple": ".sketches.theta",
-    "VarOpt": ".sketches.stored.var_opt",
-    "WeightedReservoir": ".sampling.weighted",
     "account_of": ".spark_udafs.run",
     "as_frame": ".spark_udafs.tables",
     "as_table": ".spark_udafs.tables",
-    "bernoulli_sample": ".operators.definition.aggregates",
     "compare": ".operators.table.sets",
-    "count": ".operators.definition.aggregates",
-    "decayed_count": ".operators.definition.aggregates",
-    "decayed_quantiles": ".operators.definition.aggregates",
-    "decayed_sample": ".operators.definition.aggregates",
-    "distinct": ".operators.definition.aggregates",
-    "distinct_set": ".operators.definition.aggregates",
-    "first": ".operators.definition.aggregates",
-    "frequency": ".operators.definition.aggregates",
-    "hash_sample": ".operators.definition.aggregates",
     "json": ".operators.formats.json",
-    "kll_quantiles": ".operators.definition.aggregates",
-    "last": ".operators.definition.aggregates",
-    "max": ".operators.definition.aggregates",
-    "mean": ".operators.definition.aggregates",
-    "membership": ".operators.definition.aggregates",
     "merge": ".operators.table.merge",
-    "min": ".operators.definition.aggregates",
-    "quantiles": ".operators.definition.aggregates",
     "query": ".operators.table.query",
-    "recent_sample": ".operators.definition.aggregates",
     "register": ".spark_udafs.functions",
-    "sample": ".operators.definition.aggregates",
     "session": ".spark_udafs.session",
     "sketch": ".spark_udafs.frames",
-    "sliding_distinct": ".operators.definition.aggregates",
-    "stratified_sample": ".operators.definition.aggregates",
-    "sum": ".operators.definition.aggregates",
-    "top_k": ".operators.definition.aggregates",
-    "variance": ".operators.definition.aggregates",
-    "weighted_sample": ".operators.definition.aggregates",
     "window": ".spark_udafs.frames",
     "write": ".spark_udafs.run",
 }
 
 # `from streamgauge import *` leaves Python's own names as they are; these must be imported by name.
-_SHADOWING = ("json", "max", "min", "sum")
-
-__all__ = ["__version__", *(name for name in _EXPORTS if name not in _SHADOWING)]
+_SHADOWING = ("json", "max", "min", "sum", "tuple")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        return getattr(importlib.import_module(_EXPORTS[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers and editors are to know the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        if name in _EXPORTS:
+            return getattr(importlib.import_module(_EXPORTS[name], __name__), name)
+        from .operators.families import FAMILIES
+
+        if name in FAMILIES:
+            from .operators.definition.asking import asking
+
+            return asking(name)
+        for line in FAMILIES.values():
+            if name == line.class_name and not line.exact:
+                return line.sketch_class()
+        if name == "__all__":
+            return sorted(set(_names()) - set(_SHADOWING))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _names() -> list[str]:
+    from .operators.families import FAMILIES
+
+    classes = (line.class_name for line in FAMILIES.values() if not line.exact)
+    return ["__version__", *_EXPORTS, *FAMILIES, *classes]
 
 
 def __dir__() -> list[str]:
-    return sorted(["__version__", *_EXPORTS])
+    return sorted(_names())

@@ -36,20 +36,16 @@ from .kafka.source import KafkaSketchSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SKETCHES = tuple(name for name, line in FAMILIES.items() if not line.exact)
-"""The names of the families that are sketches."""
-
-_KINDS: dict[str, tuple[str, ...]] = {
-    "kll_quantiles": ("double", "long", "float"),
-    "top_k": ("string", "long"),
-    "var_opt": ("string", "long", "double"),
-}
-"""Families whose bytes don't say what they hold: one function for each kind; the name without one refuses."""
-
-_OFFERED = {**_KINDS, "quantiles": ("long",)}
-"""Families with a function for each kind; `quantiles` of whole numbers are rounded."""
-
 ColumnOrName = Column | str
+
+
+def sketches() -> list[str]:
+    """The names of the families that are sketches.
+
+    >>> sketches()[:2]
+    ['distinct', 'distinct_set']
+    """
+    return [name for name, line in FAMILIES.items() if not line.exact]
 
 
 def approx_top_k(column: ColumnOrName, k: int = 5, max_items_tracked: int = 10_000) -> Column:
@@ -112,9 +108,9 @@ def register(spark: SparkSession) -> list[str]:
     # an array out. Its stubs don't know that.
     arrow_udf: Any = F.arrow_udf
     found: dict[str, Any] = {}
-    for name in SKETCHES:
+    for name in sketches():
         found[f"sketch_{name}"] = arrow_udf(_sketching(name), BinaryType())
-        for kind in ("", *_OFFERED.get(name, ())):
+        for kind in ("", *FAMILIES[name].asked.kinds):
             suffix = f"_{kind}" if kind else ""
             if not FAMILIES[name].spark_merge:
                 found[f"merge_{name}{suffix}"] = arrow_udf(_merging(name, kind), BinaryType())
@@ -153,8 +149,9 @@ def _sketching(name: str) -> Callable[..., bytes]:
 
 
 def _check_kind(verb: str, name: str, kind: str) -> None:
-    if not kind and name in _KINDS:
-        told = ", ".join(f"{verb}_{name}_{one}" for one in _KINDS[name])
+    asked = FAMILIES[name].asked
+    if not kind and asked.must_tell_kind:
+        told = ", ".join(f"{verb}_{name}_{one}" for one in asked.kinds)
         raise SketchError(
             f"{verb}_{name}: the bytes of such a sketch don't say what kind of items it holds; write {told}"
         )

@@ -188,14 +188,14 @@ def membership(column: str, capacity: int = 100_000, fpp: float = 0.01) -> Aggre
     return aggregate("membership", column, capacity=capacity, fpp=fpp)
 
 
-def top_k(column: str, k: int = 10, **options: Any) -> Aggregate:
+def top_k(column: str, k: int = 10, max_size: int = 4096) -> Aggregate:
     """The most frequent values with bounds of their counts; `max_size` slots decide how close those are."""
-    return aggregate("top_k", column, k=k, **options)
+    return aggregate("top_k", column, k=k, max_size=max_size)
 
 
-def sample(column: str, k: int = 100, **options: Any) -> Aggregate:
+def sample(column: str, k: int = 100) -> Aggregate:
     """`k` values, each as likely as any other to be among them."""
-    return aggregate("sample", column, k=k, **options)
+    return aggregate("sample", column, k=k)
 
 
 def weighted_sample(column: str, weight: str, k: int = 100) -> Aggregate:

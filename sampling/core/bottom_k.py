@@ -186,11 +186,6 @@ class BottomK(Sketch):
         error = self.error()
         return found if error is None else {**found, "error": error}
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"{self.family}(k={self.k}): {len(self):,} of {self.n:,} rows"
 

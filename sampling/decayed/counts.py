@@ -185,11 +185,6 @@ class DecayedCount(Sketch):
         lower, upper = self.bounds()
         return {"n": self.n, "estimate": self.estimate(), "lower": lower, "upper": upper}
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DecayedCount) and self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"DecayedCount(half_life={self.half_life:g}): {self.estimate():,.6g} of {self.n:,} rows"
 

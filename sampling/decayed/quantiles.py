@@ -216,11 +216,6 @@ class DecayedQuantiles(Sketch):
         sketch._epoch, sketch._n, sketch._keys, sketch._weights = epoch, n, keys, weights
         return sketch
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DecayedQuantiles) and self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         if not self._n:
             return f"DecayedQuantiles(half_life={self.half_life:g}, empty)"

@@ -168,11 +168,6 @@ class Bloom(Sketch):
         bloom._set(parse(data))
         return bloom
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Bloom) and self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         size = f"{4 * len(self._words):,} bytes, layout={self.layout!r}, seed={self.seed}"
         return f"Bloom({size}; about {self.count():,.0f} of {self.capacity:,} values, rate {self.rate:.2%})"

@@ -43,6 +43,10 @@ class Sketch(Shared, ABC):
     is associative and commutative, and one that saw nothing changes nothing, whatever its size parameter;
     `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped; threads may share a sketch, and take
     turns (`shared`).
+
+    Two sketches are equal (``==``) that are of one family, have the same parameters and the same bytes. For
+    some families these depend on the order of the values, too, so equal data may give unequal sketches. A
+    sketch can be changed, so it can't be hashed: it is no key of a dict and no member of a set.
     """
 
     family: ClassVar[str]
@@ -87,8 +91,21 @@ class Sketch(Shared, ABC):
     def __bytes__(self) -> bytes:
         return self.to_bytes()
 
+    def _untold(self) -> tuple[Any, ...]:
+        """What `from_bytes` takes beside the bytes, as they don't tell it, such as the kind of item."""
+        return ()
+
+    def _compared(self) -> tuple[Any, ...]:
+        """What two equal sketches have in common beside their bytes."""
+        return self._untold()
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
+        return type(self).from_bytes, (self.to_bytes(), *self._untold())
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self) or not isinstance(other, Sketch):
+            return NotImplemented
+        return self._compared() == other._compared() and self.to_bytes() == other.to_bytes()
 
 
 class Groups(Shared, ABC):

@@ -233,14 +233,11 @@ class FrequentItems(Sketch):
         """An independent equal sketch."""
         return self.from_bytes(self.to_bytes(), None if self._undecided else self.kind)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(), None if self._undecided else self.kind)
+    def _untold(self) -> tuple[Any, ...]:
+        return (None if self._undecided else self.kind,)
 
-    def __eq__(self, other: object) -> bool:
-        same = isinstance(other, FrequentItems) and self.kind == other.kind
-        return same and self.to_bytes() == other.to_bytes()  # type: ignore[attr-defined]
-
-    __hash__ = None  # type: ignore[assignment]
+    def _compared(self) -> tuple[Any, ...]:
+        return (self.kind,)
 
     def __repr__(self) -> str:
         top = ", ".join(f"{i.item!r}: {i.lower:,}…{i.upper:,}" for i in self.top(3)) or "nothing yet"

@@ -143,10 +143,5 @@ class HLL(DistinctCounter):
         lower, upper = self._one.bounds(std_devs)
         return float(lower[0]), float(upper[0])
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"HLL(lg_k={self.lg_k}): {self._in_words()}"

@@ -181,13 +181,8 @@ class KLL(Sketch):
         twin._store = self._store.one(0)
         return twin
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KLL) and self.kind == other.kind and self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(), self.kind)
+    def _untold(self) -> tuple[Any, ...]:
+        return (self.kind,)
 
     def __repr__(self) -> str:
         if not self.n:

@@ -104,11 +104,6 @@ class CPC(DistinctCounter):
             raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
         return float(self._peer.get_lower_bound(std_devs)), float(self._peer.get_upper_bound(std_devs))
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         lower, upper = self.bounds()
         return (

@@ -74,11 +74,6 @@ class PackageQuantiles(Sketch):
         if self._peer.is_empty():
             raise SketchError(f"{self.family}: an empty sketch has no quantiles and no ranks")
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         if not self.n:
             return f"{self.family}(k={self._peer.k}, empty)"

@@ -156,8 +156,8 @@ class VarOpt(Sketch):
         """An independent equal sample."""
         return self.from_bytes(self.to_bytes(), self.kind)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(), self.kind)
+    def _untold(self) -> tuple[Any, ...]:
+        return (self.kind,)
 
     def samples(self) -> pa.Table:
         """The rows kept: `item` and `weight`, which stands for all rows the item was drawn from."""
@@ -188,11 +188,6 @@ class VarOpt(Sketch):
         """n, the weight of all rows, and the items kept with the weight each stands for."""
         total = self.subset_sum(bool).total
         return finite({"n": self.n, "weight": total, "values": self.samples().to_pylist()})
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"VarOpt(k={self.k}, kind={self.kind!r}): {len(self):,} of {self.n:,} rows"

@@ -190,8 +190,11 @@ class Theta(DistinctCounter):
         """An independent equal sketch."""
         return type(self)._of(self.lg_k, self._told, self._hashes(), self._theta())
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(), self.lg_k if self._told else None)
+    def _untold(self) -> tuple[Any, ...]:
+        return (self.lg_k if self._told else None,)
+
+    def _compared(self) -> tuple[Any, ...]:
+        return (self.lg_k,)
 
     def estimate(self) -> float:
         """The distinct values so far."""

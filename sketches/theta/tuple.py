@@ -193,8 +193,11 @@ class Tuple(Sketch):
         """An independent equal sketch."""
         return self.from_bytes(self.to_bytes(), self._told, self.kind, self.mode)
 
-    def __reduce__(self) -> Any:
-        return type(self).from_bytes, (self.to_bytes(), self._told, self.kind, self.mode)
+    def _untold(self) -> tuple[Any, ...]:
+        return (self._told, self.kind, self.mode)
+
+    def _compared(self) -> tuple[Any, ...]:
+        return self.lg_k, self.kind, self.mode
 
     def keys(self) -> Theta:
         """The keys alone, for intersections and differences with those of others."""
@@ -228,11 +231,6 @@ class Tuple(Sketch):
         lower, upper = self.bounds()
         totals = [total._asdict() for total in self.totals()]
         return finite({"estimate": self.estimate(), "lower": lower, "upper": upper, "totals": totals})
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_bytes() == bytes(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         totals = ", ".join(f"{total.estimate:,.6g}" for total in self.totals())

@@ -1,4 +1,7 @@
-"""Every family under the laws: one table of how it is made, fed and held to its promise."""
+"""Every family of the registry under the laws: how it is made and fed comes from its line.
+
+What can't be read off the line is said here: what a family promises, and where it differs from the others.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.sampling.bernoulli import (
-    BernoulliSample,
-    BernoulliSampleGroups,
-    HashSample,
-    HashSampleGroups,
-)
-from streamgauge.sampling.decayed import DecayedReservoir, DecayedReservoirGroups
-from streamgauge.sampling.decayed.counts import DecayedCount, DecayedCountGroups
-from streamgauge.sampling.decayed.quantiles import DecayedQuantiles, DecayedQuantilesGroups
-from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
-from streamgauge.sampling.sliding import SlidingWindowSample, SlidingWindowSampleGroups
-from streamgauge.sampling.stratified import StratifiedReservoir, StratifiedReservoirGroups
-from streamgauge.sampling.weighted import WeightedReservoir, WeightedReservoirGroups
-from streamgauge.sketches.bloom import Bloom, BloomGroups
-from streamgauge.sketches.count_min import CountMin, CountMinGroups
-from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
-from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
-from streamgauge.sketches.hll import HLL, HLLGroups
-from streamgauge.sketches.kll import KLL, KLLGroups
-from streamgauge.sketches.sliding_hll import SlidingHLL, SlidingHLLGroups
-from streamgauge.sketches.stored.classic_quantiles import ClassicQuantiles, ClassicQuantilesGroups
-from streamgauge.sketches.stored.cpc import CPC, CPCGroups
-from streamgauge.sketches.stored.req import REQ, REQGroups
-from streamgauge.sketches.stored.tdigest import TDigest, TDigestGroups
-from streamgauge.sketches.stored.var_opt import VarOpt, VarOptGroups
-from streamgauge.sketches.theta import Theta, ThetaGroups
-from streamgauge.sketches.theta.tuple import Tuple, TupleGroups
+from streamgauge.operators.families import FAMILIES as REGISTRY
+from streamgauge.operators.families import Family as Line
 
 from . import promises
-from .family import Family
+from .family import Family, Promise
+from .streams import TYPES
 
-KINDS = ("long", "double", "string", "unsigned")
+KINDS = tuple(TYPES)
 COUNTED = ("long", "string")
 
 
@@ -69,243 +48,157 @@ def _coupons_or_registers(sketch: Any) -> Any:
     return sketch.lg_k, sorted(np.frombuffer(image[8:], np.uint32))
 
 
-_ITEMS = {"long": {"kind": "long"}, "unsigned": {"kind": "long"}, "string": {"kind": "string"}}
-_NUMBERS = {"long": {"kind": "long"}, "double": {"kind": "double"}}
+INPUTS = {"weight": _weight, "time": _time, "value": _value, "key": _key}
+
+
+def held(promise: Promise, **said: Any) -> dict[str, Any]:
+    """What a family promises, and what else it says of itself, in the words of `Family`."""
+    return {"promise": promise, **said}
+
 
 # Cuts change bytes where the package draws coins by the clock (REQ, classic quantiles, VarOpt), and in the
 # last digits of sums where weights are no whole numbers (decayed quantiles); promises hold all the same.
-FAMILIES = [
-    Family(
-        "HLL",
-        HLL,
-        HLLGroups,
-        {"lg_k": 10},
-        KINDS,
+SAID: dict[str, dict[str, Any]] = {
+    "distinct": held(
         promises.distinct,
+        params={"lg_k": 10},
         others=({"lg_k": 12}, {"lg_k": 7}),
         confidence=0.954,
         loose=0.5,
         view=_coupons_or_registers,
         depths=(0, 1, 7, 8, 25, 96, 97, 3000),
     ),
-    Family(
-        "Theta",
-        Theta,
-        ThetaGroups,
-        {},
-        KINDS,
+    "distinct_set": held(
         promises.distinct,
+        params={},
         typed={kind: {"lg_k": 9} for kind in KINDS},
         confidence=0.954,
         loose=0.5,
         parts=True,
         depths=(0, 1, 511, 512, 513, 3000),
     ),
-    Family(
-        "SlidingHLL",
-        SlidingHLL,
-        SlidingHLLGroups,
-        {"lg_k": 9, "window": 2000.0},
-        KINDS,
+    "sliding_distinct": held(
         promises.distinct,
-        inputs=_time,
+        params={"lg_k": 9, "window": 2000.0},
         confidence=0.954,
         loose=0.5,
         parts=True,
     ),
-    Family(
-        "KLL",
-        KLL,
-        KLLGroups,
-        {"k": 64},
-        ("long", "double"),
+    "kll_quantiles": held(
         promises.quantiles,
+        kinds=("long", "double"),
+        params={"k": 64},
         others=({"k": 200}, {"k": 8}),
-        typed=_NUMBERS,
-        seeded=True,
         confidence=0.99,
         loose=0.3,
         order=False,
         resumes=False,
-        depths=(0, 1, 64, 65, 700, 15_000),
+        depths=(0, 1, 64, 65, 700, 15000),
     ),
-    Family(
-        "DDSketch",
-        DDSketch,
-        DDSketchGroups,
-        {"relative_accuracy": 0.02},
-        ("long", "double"),
+    "quantiles": held(
         promises.relative_quantiles,
+        kinds=("long", "double"),
+        params={"relative_accuracy": 0.02},
         loose=0.3,
         parts=True,
+        typed={},
     ),
-    Family(
-        "FrequentItems",
-        FrequentItems,
-        FrequentItemsGroups,
-        {"max_size": 64},
-        COUNTED,
+    "top_k": held(
         promises.frequencies,
+        params={"max_size": 64},
         others=({"max_size": 256}, {"max_size": 8}),
-        typed=_ITEMS,
         mixed=functools.partial(promises.frequencies, max_size=8),
         loose=0.2,
         order=False,
         depths=(0, 1, 6, 49, 1000),
     ),
-    Family(
-        "CountMin",
-        CountMin,
-        CountMinGroups,
-        {"eps": 0.02, "confidence": 0.9},
-        COUNTED,
+    "frequency": held(
         promises.point_counts,
+        kinds=COUNTED,
+        params={"eps": 0.02, "confidence": 0.9},
         confidence=0.9,
         loose=0.1,
         parts=True,
     ),
-    Family(
-        "Bloom",
-        Bloom,
-        BloomGroups,
-        {"capacity": 20_000},
-        KINDS,
+    "membership": held(
         promises.membership,
+        params={"capacity": 20000},
         confidence=0.9,
         loose=0.2,
         parts=True,
     ),
-    Family(
-        "Reservoir",
-        Reservoir,
-        ReservoirGroups,
-        {"k": 50},
-        KINDS,
+    "sample": held(
         promises.share,
+        params={"k": 50},
         others=({"k": 80}, {"k": 7}),
-        seeded=True,
         confidence=0.95,
         loose=0.4,
         depths=(0, 1, 50, 51, 3000),
     ),
-    Family(
-        "WeightedReservoir",
-        WeightedReservoir,
-        WeightedReservoirGroups,
-        {"k": 50},
-        KINDS,
+    "weighted_sample": held(
         promises.part_of,
+        params={"k": 50},
         others=({"k": 80}, {"k": 7}),
-        inputs=_weight,
-        seeded=True,
     ),
-    Family(
-        "DecayedReservoir",
-        DecayedReservoir,
-        DecayedReservoirGroups,
-        {"k": 50, "half_life": 100.0},
-        KINDS,
+    "decayed_sample": held(
         promises.part_of,
+        params={"k": 50, "half_life": 100.0},
         others=({"k": 80}, {"k": 7}),
-        inputs=_time,
-        seeded=True,
     ),
-    Family(
-        "DecayedCount",
-        DecayedCount,
-        DecayedCountGroups,
-        {"half_life": 1e9},
-        COUNTED,
+    "decayed_count": held(
         promises.decayed_count,
-        inputs=_time,
+        kinds=COUNTED,
+        params={"half_life": 1000000000.0},
         order=False,
     ),
-    Family(
-        "DecayedQuantiles",
-        DecayedQuantiles,
-        DecayedQuantilesGroups,
-        {"half_life": 1e9, "relative_accuracy": 0.02},
-        ("long", "double"),
+    "decayed_quantiles": held(
         promises.decayed_quantiles,
-        inputs=_time,
+        kinds=("long", "double"),
+        params={"half_life": 1000000000.0, "relative_accuracy": 0.02},
         loose=0.3,
         cut=False,
         order=False,
     ),
-    Family(
-        "SlidingWindowSample",
-        SlidingWindowSample,
-        SlidingWindowSampleGroups,
-        {"k": 20, "window": 300.0},
-        KINDS,
+    "recent_sample": held(
         promises.part_of,
+        params={"k": 20, "window": 300.0},
         others=({"k": 80}, {"k": 7}),
-        inputs=_time,
-        seeded=True,
     ),
-    Family(
-        "StratifiedReservoir",
-        StratifiedReservoir,
-        StratifiedReservoirGroups,
-        {"k": 5, "capacity": 50},
-        KINDS,
+    "stratified_sample": held(
         promises.part_of,
+        params={"k": 5, "capacity": 50},
         others=({"k": 80}, {"k": 2}),
-        inputs=_key,
-        seeded=True,
     ),
-    Family(
-        "BernoulliSample",
-        BernoulliSample,
-        BernoulliSampleGroups,
-        {"p": 0.05},
-        KINDS,
+    "bernoulli_sample": held(
         promises.part_of,
-        seeded=True,
+        params={"p": 0.05},
     ),
-    Family(
-        "HashSample",
-        HashSample,
-        HashSampleGroups,
-        {"p": 0.3},
-        KINDS,
+    "hash_sample": held(
         promises.part_of,
-        inputs=_key,
-        seeded=True,
+        params={"p": 0.3},
     ),
-    Family(
-        "CPC",
-        CPC,
-        CPCGroups,
-        {"lg_k": 9},
-        KINDS,
+    "cpc": held(
         promises.distinct,
+        params={"lg_k": 9},
         others=({"lg_k": 11}, {"lg_k": 7}),
         confidence=0.954,
         loose=0.5,
         depths=(0, 1, 48, 49, 300, 1800, 9000),
     ),
-    Family(
-        "Tuple",
-        Tuple,
-        TupleGroups,
-        {},
-        COUNTED,
+    "tuple": held(
         promises.distinct,
+        kinds=COUNTED,
+        params={},
         typed={kind: {"lg_k": 9} for kind in COUNTED},
-        inputs=_value,
         confidence=0.954,
         loose=0.5,
         parts=True,
         depths=(0, 1, 512, 513, 3000),
     ),
-    Family(
-        "REQ",
-        REQ,
-        REQGroups,
-        {"k": 12},
-        ("long", "double"),
+    "req": held(
         promises.tail_ranks,
+        kinds=("long", "double"),
+        params={"k": 12},
         others=({"k": 24}, {"k": 4}),
         confidence=0.954,
         loose=0.3,
@@ -314,13 +207,10 @@ FAMILIES = [
         repeats=False,
         depths=(0, 1, 4, 5, 300, 5000),
     ),
-    Family(
-        "ClassicQuantiles",
-        ClassicQuantiles,
-        ClassicQuantilesGroups,
-        {"k": 64},
-        ("long", "double"),
+    "classic_quantiles": held(
         promises.double_quantiles,
+        kinds=("long", "double"),
+        params={"k": 64},
         others=({"k": 128}, {"k": 16}),
         confidence=0.99,
         loose=0.3,
@@ -329,34 +219,58 @@ FAMILIES = [
         repeats=False,
         depths=(0, 1, 64, 129, 2000),
     ),
-    Family(
-        "TDigest",
-        TDigest,
-        TDigestGroups,
-        {"k": 100},
-        ("long", "double"),
+    "tdigest": held(
         promises.ends,
+        kinds=("long", "double"),
+        params={"k": 100},
         others=({"k": 200}, {"k": 30}),
         order=False,
         resumes=False,
         without=("infinities",),
         depths=(0, 1, 2, 500, 5000),
     ),
-    Family(
-        "VarOpt",
-        VarOpt,
-        VarOptGroups,
-        {"k": 50},
-        ("long", "double", "string"),
+    "var_opt": held(
         promises.part_of,
+        params={"k": 50},
         others=({"k": 80}, {"k": 7}),
-        typed={kind: {"kind": kind} for kind in ("long", "double", "string")},
-        inputs=_weight,
         cut=False,
         order=False,
         repeats=False,
     ),
-]
+}
+
+
+def kinds_of(line: Line) -> dict[str, dict[str, Any]]:
+    """The kinds of column that a family takes, each with the parameters that it decides."""
+    found = {}
+    for kind, column_type in TYPES.items():
+        try:
+            found[kind] = line.of_column(column_type)
+        except TypeError:
+            continue
+    return found
+
+
+def under_law(line: Line) -> Family:
+    """A line of the registry under the laws; one of which nothing is said here promises nothing."""
+    typed = kinds_of(line)
+
+    def inputs(rows: np.ndarray) -> dict[str, Any]:
+        return {name: value for given in line.inputs for name, value in INPUTS[given](rows).items()}
+
+    own: dict[str, Any] = {
+        "params": dict(line.params),
+        "kinds": tuple(typed),
+        "typed": typed,
+        "inputs": inputs,
+        "seeded": line.seeded,
+        "promise": promises.nothing,
+    }
+    said = own | SAID.get(line.name, {})
+    return Family(line, line.sketch_class(), line.groups_class(), **said)
+
+
+FAMILIES = [under_law(line) for line in REGISTRY.values() if not line.exact]
 
 CASES = [(family, kind) for family in FAMILIES for kind in family.kinds]
 IDS = [f"{family}-{kind}" for family, kind in CASES]

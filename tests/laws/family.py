@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from streamgauge.operators.families import Family as Line
+
 from .streams import columns
+
+Promise = Callable[[Any, list[Any]], float]
+"""Holds a sketch to what it promises of the values it has seen: the error in times of what is promised."""
 
 
 def _nothing(rows: np.ndarray) -> dict[str, Any]:
@@ -23,11 +28,12 @@ def _bytes(sketch: Any) -> Any:
 class Family:
     """One line of the table.
 
-    `single` and `groups` are the classes; `params` theirs, with `typed` naming a parameter that depends on
-    the kind of column; `others` further parameters that may be merged with the first. `inputs` gives the
-    row-wise inputs of rows by their numbers. `promise` holds a sketch to what it promises (`promises`), kept
-    at `confidence`; `mixed` does so for one merged from those of `others`, where that is less; `loose` is the
-    share of the bound that errors reach at least now and then.
+    `line` is its line in the registry; `single` and `groups` are the classes; `params` theirs, with
+    `typed` naming a parameter that depends on the kind of column; `others` further parameters that may be
+    merged with the first. `inputs` gives the row-wise inputs of rows by their numbers. `promise` holds a
+    sketch to what it promises (`promises`), kept at `confidence`; `mixed` does so for one merged from
+    those of `others`, where that is less; `loose` is the share of the bound that errors reach at least
+    now and then.
 
     `cut`, `parts`: whether any cut into batches, and merged parts, equal the whole to the byte, and where not
     whether they keep its promise. `order`: whether merging in any order gives the same `view`, the bytes.
@@ -37,19 +43,19 @@ class Family:
     to either side of each change of its form.
     """
 
-    name: str
+    line: Line
     single: Any
     groups: Any
     params: dict[str, Any]
     kinds: tuple[str, ...]
-    promise: Callable[[Any, list[Any]], float]
+    promise: Promise
     others: tuple[dict[str, Any], ...] = ()
     typed: dict[str, dict[str, Any]] = field(default_factory=dict)
     inputs: Callable[[np.ndarray], dict[str, Any]] = _nothing
     seeded: bool = False
     confidence: float = 1.0
     loose: float = 0.0
-    mixed: Callable[[Any, list[Any]], float] | None = None
+    mixed: Promise | None = None
     cut: bool = True
     parts: bool = False
     order: bool = True
@@ -58,6 +64,11 @@ class Family:
     resumes: bool = True
     without: tuple[str, ...] = ()
     depths: tuple[int, ...] = (0, 1, 2, 50, 51, 3000)
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.line.class_name
 
     def __str__(self) -> str:
         return self.name

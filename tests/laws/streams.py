@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 ROWS = 2000
+TYPES = {"long": pa.int64(), "double": pa.float64(), "string": pa.string(), "unsigned": pa.uint64()}
+"""The kinds of column, each with its plain type."""
 _rng = np.random.default_rng(20260701)
 _numbers = _rng.integers(-1000, 1000, ROWS)
 _zipf = _rng.zipf(1.3, ROWS) % 500

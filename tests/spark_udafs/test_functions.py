@@ -32,11 +32,11 @@ def rows(spark: Any) -> Any:
 def test_every_sketch_has_its_functions_in_sql(spark: Any, rows: Any) -> None:
     given = {"": "", "time": ", timestamp_micros(id)", "weight": ", id", "key": ", item", "value": ", id"}
     asked = []
-    for name in sg.SKETCHES:
+    for name in sg.sketches():
         sketched = f"sketch_{name}(id{given[''.join(FAMILIES[name].inputs)]})"
-        asked.append(f"answer_{name}{'_long' if name in sg._OFFERED else ''}({sketched}) {name}")
+        asked.append(f"answer_{name}{'_long' if FAMILIES[name].asked.kinds else ''}({sketched}) {name}")
     told = spark.sql(f"SELECT {', '.join(asked)} FROM sketched_rows").first().asDict()
-    assert set(told) == set(sg.SKETCHES)
+    assert set(told) == set(sg.sketches())
     assert all(json.loads(answer) for answer in told.values())
     assert json.loads(told["decayed_count"])["n"] == 10_000
     assert json.loads(told["tuple"])["totals"][0]["lower"] < sum(range(10_000))
