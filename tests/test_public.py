@@ -59,21 +59,11 @@ LACKING: dict[str, set[str]] = {
     "min": {"example", "raises SketchError", "raises TypeError"},
     "quantiles": {"example", "raises SketchError", "raises TypeError"},
     "recent_sample": {"error and confidence", "example", "raises SketchError", "raises TypeError"},
-    "sample": {
-        "error and confidence",
-        "example",
-        "raises SketchError",
-        "raises TypeError",
-    },
+    "sample": {"error and confidence", "example", "raises SketchError", "raises TypeError"},
     "sliding_distinct": {"error and confidence", "example", "raises SketchError", "raises TypeError"},
     "stratified_sample": {"error and confidence", "example", "raises SketchError", "raises TypeError"},
     "sum": {"example", "raises SketchError", "raises TypeError"},
-    "top_k": {
-        "error and confidence",
-        "example",
-        "raises SketchError",
-        "raises TypeError",
-    },
+    "top_k": {"error and confidence", "example", "raises SketchError", "raises TypeError"},
     "variance": {"example", "raises SketchError", "raises TypeError"},
     "weighted_sample": {"error and confidence", "example", "raises SketchError", "raises TypeError"},
     # operators.definition.stream
@@ -84,12 +74,6 @@ LACKING: dict[str, set[str]] = {
     "Stream.group_by": {"raises TypeError", "raises ValueError"},
     "Stream.tumbling": {"raises ValueError"},
     "Stream.agg": {"raises TypeError", "raises ValueError"},
-    # operators.table.merge
-    "merge": {"example", "raises ValueError"},
-    # operators.table.query
-    "query": {"example"},
-    # operators.table.sets
-    "compare": {"raises ValueError"},
     # sampling.bernoulli
     "BernoulliSample": {"source"},
     "BernoulliSample.update": {"raises TypeError"},

@@ -1,1 +1,1 @@
-"""The table of sketches: its schema, merging, questions and sets."""
+"""The table of sketches: its schema, merging, queries and sets."""

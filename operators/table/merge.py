@@ -1,4 +1,4 @@
-"""Tables of sketches in, one out: by coarser windows, by fewer keys, from any engine, in any order."""
+"""Merge tables of sketches into one, by coarser windows or fewer keys, from any engine, in any order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .windows import TableWindows, edges, windows_in, within
 
 
 class Accumulator:
-    """Tables folded into one another as they come, held open as live sketches.
+    """Folds tables into one as they come, and holds the groups as live sketches.
 
     Windows keep their length; the tables must be of the given schema, their fields nullable or not.
 
@@ -35,16 +35,16 @@ class Accumulator:
         self._groups: dict[str, Groups] | None = None
 
     def __len__(self) -> int:
-        """Groups held."""
+        """The number of groups."""
         return len(self._index)
 
     def fold(self, table: pa.Table) -> None:
-        """Merge a table's rows in. Raises `SketchError` for bytes that are no sketches."""
+        """Merge a table's rows in. Raises `SketchError` for bytes that are not sketches."""
         starts, ends = edges(table)
         self.fold_as(table, starts, ends - starts)
 
     def fold_as(self, table: pa.Table, starts: np.ndarray, lengths: np.ndarray) -> None:
-        """Merge a table's rows into windows of these starts and lengths (int64 microseconds)."""
+        """Merge a table's rows into windows with these starts and lengths (int64 microseconds)."""
         if not len(starts):
             return
         # Windows of different lengths may start together: the length is one more key.
@@ -69,22 +69,36 @@ class Accumulator:
 def merge(
     tables: pa.Table | Iterable[pa.Table], by: Sequence[str] | None = None, every: Duration | None = None
 ) -> pa.Table:
-    """One table with the rows of the same window and keys merged.
+    """Merge the rows that have the same window and keys into one table.
 
-    `by` names the keys to keep (all of them if None, none if empty); `every` makes windows of that length,
-    of which the tables' own must be parts. Windows that overlap hold rows twice: of those, `every` takes the
-    ones that lie end to end, so a new window is as complete as they are. Raises `SketchError` for tables of
-    different definitions, for windows that don't fit, and for those that overlap in a table that doesn't say
-    how. Merging adds nothing to a sketch's error.
+    `by` names the keys to keep (all of them if None, none if empty). `every` makes windows of that length;
+    the tables' own windows must fit into them. Overlapping windows hold rows twice, so `every` takes those
+    that lie end to end, and a new window is as complete as they are. Merging adds nothing to a sketch's
+    error.
+
+    Raises `ValueError` without tables, for keys that the tables don't have, and for an empty length; raises
+    `SketchError` for tables of different definitions, for windows that don't fit, and for overlapping
+    windows in a table that doesn't say how they overlap.
+
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, count, distinct, query
+    >>> rows = Stream.from_batches({"at": pl.Int64, "user": pl.String}, time=pl.from_epoch("at"))
+    >>> tester = StreamTester(rows.tumbling("1m").agg(rows=count(), users=distinct("user")))
+    >>> start = 1_767_225_600    # the year 2026
+    >>> _ = tester.feed([{"at": start + second, "user": f"user {second % 7}"} for second in range(600)])
+    >>> minutes = tester.finish().tables()
+    >>> hour = query(merge(minutes, every="1h"))
+    >>> minutes.num_rows, hour["rows"].to_list(), hour["users"].struct.field("estimate").round(1).to_list()
+    (10, [600], [7.0])
     """
     found = [tables] if isinstance(tables, pa.Table) else list(tables)
     if not found:
-        raise ValueError("merge: no tables were given, so their columns aren't known")
+        raise ValueError("merge: no tables were given; give at least one, which may be empty")
     found = _alike(found)
     own = keys_of(found[0].schema)
     unknown = [key for key in by or () if key not in own]
     if unknown:
-        raise ValueError(f"merge: {', '.join(unknown)} is no key of this table; its keys are {own}")
+        raise ValueError(f"merge: {', '.join(unknown)} is not a key of this table; its keys are {own}")
     keys = own if by is None else list(by)
     if every is None:
         table = pa.concat_tables(found)
@@ -95,7 +109,7 @@ def merge(
     else:
         size = microseconds(every)
         if size < 1:
-            raise ValueError(f"merge: a window must be longer than {every!r}")
+            raise ValueError(f'merge: {every!r} is not a length for windows; write one such as "1h"')
         table, windows = _fitting(found, own, size), TableWindows.of(size)
         starts, _ = edges(table)
         starts, lengths = starts - starts % np.int64(size), np.full(len(starts), size, np.int64)
@@ -106,8 +120,8 @@ def merge(
 
 
 def _fitting(tables: list[pa.Table], keys: Sequence[str], size_us: int) -> pa.Table:
-    """The rows that make up windows of that size, each row of the stream in one of them."""
-    # Tables that don't say what windows they have may be parts of one: they are looked at together.
+    """The rows that make up windows of this size, with each row of the stream in exactly one of them."""
+    # Tables that don't say what windows they have may be parts of one table, so they are judged together.
     known = [table for table in tables if windows_in(table) is not None]
     if len(known) < len(tables):
         known.append(pa.concat_tables(table for table in tables if windows_in(table) is None))
@@ -118,7 +132,7 @@ def _fitting(tables: list[pa.Table], keys: Sequence[str], size_us: int) -> pa.Ta
 
 
 def _alike(tables: list[pa.Table]) -> list[pa.Table]:
-    """The tables, of one schema. Raises `SketchError` where their definitions differ."""
+    """The tables in one schema. Raises `SketchError` if their definitions differ."""
     tables = [in_current_form(table) for table in tables]
     first = tables[0].schema
     keys, aggregates = keys_of(first), aggregates_of(first)
@@ -126,7 +140,7 @@ def _alike(tables: list[pa.Table]) -> list[pa.Table]:
     for table in tables:
         if keys_of(table.schema) != keys or aggregates_of(table.schema) != aggregates:
             raise SketchError(
-                f"tables of different definitions can't be merged: {_told(first)} and {_told(table.schema)}"
+                f"merge: the tables have different definitions: {_told(first)} and {_told(table.schema)}"
             )
         if table.schema != first:
             table = table.cast(_loose(first)).replace_schema_metadata(table.schema.metadata)
@@ -140,7 +154,7 @@ def _whole(table: pa.Table, name: str) -> pa.Array:
 
 
 def _loose(schema: pa.Schema) -> pa.Schema:
-    """The schema with every field nullable: Parquet and Spark don't keep that."""
+    """The schema with every field nullable, since Parquet and Spark don't keep that property."""
     return pa.schema([field.with_nullable(True) for field in schema], metadata=schema.metadata)
 
 

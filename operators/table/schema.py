@@ -1,9 +1,9 @@
-"""The table of sketches: one row for each window and group, one column an aggregate.
+"""The table of sketches: one row for each window and group, one column for each aggregate.
 
 Columns: `window_start` and `window_end` (timestamp[us, UTC]), the keys, the aggregates. Each aggregate's
-field carries its definition as JSON in its metadata, and the schema the keys and the kind of windows, so that
-a reader needs nothing else to merge and query it. It lives in memory, as Parquet and as an Arrow IPC stream;
-where it was made doesn't show.
+field carries its definition as JSON in its metadata, and the schema's metadata names the keys and the kind of
+windows, so that a reader needs nothing else to merge and query it. It lives in memory, as Parquet and as an
+Arrow IPC stream, and is the same whichever engine made it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def table_schema(
 
 
 def key_type(kind: pa.DataType) -> pa.DataType:
-    """The type a key is kept in: the plain one that every engine has."""
+    """The type in which a key is kept: a plain one that every engine has."""
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_dictionary(kind):
         return pa.string()
     if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
@@ -72,11 +72,12 @@ def key_type(kind: pa.DataType) -> pa.DataType:
 
 
 def keys_of(schema: pa.Schema) -> list[str]:
-    """The key columns. Raises `SketchError` if the schema is no table of sketches."""
+    """The key columns. Raises `SketchError` if the schema isn't that of a table of sketches."""
     aggregates = aggregates_of(schema)
     if schema.names[:2] != [START, END] or schema.types[:2] != [TIME_TYPE, TIME_TYPE]:
         raise SketchError(
-            f"no table of sketches: expected {START} and {END} as {TIME_TYPE} first, got {schema.names[:2]}"
+            f"not a table of sketches: expected {START} and {END} as {TIME_TYPE} first, "
+            f"got {schema.names[:2]}"
         )
     return [name for name in schema.names[2:] if name not in aggregates]
 
@@ -90,7 +91,7 @@ def aggregates_of(schema: pa.Schema) -> dict[str, Aggregate]:
     }
     if not found:
         raise SketchError(
-            f"no table of sketches: no column of {schema.names} holds an aggregate's definition"
+            f"not a table of sketches: no column of {schema.names} holds an aggregate's definition"
         )
     return found
 
@@ -129,9 +130,9 @@ def write_parquet(table: pa.Table, path: str | Path) -> None:
 
 
 def read_parquet(path: str | Path) -> pa.Table:
-    """Read what `write_parquet` wrote, or the folder that Spark wrote of a DataFrame of sketches.
+    """Read what `write_parquet` wrote, or a folder of sketches that Spark wrote.
 
-    Raises `SketchError` if it holds no table of sketches.
+    Raises `SketchError` if it doesn't hold a table of sketches.
     """
     table = pq.read_table(path, coerce_int96_timestamp_unit="us")
     if not any(METADATA in (field.metadata or {}) for field in table.schema):
@@ -141,7 +142,7 @@ def read_parquet(path: str | Path) -> pa.Table:
 
 
 def in_current_form(table: pa.Table) -> pa.Table:
-    """The table with exact aggregates in the types that this version writes, whichever wrote these."""
+    """The table with its exact aggregates in the types of this version, whichever version wrote it."""
     for name, asked in aggregates_of(table.schema).items():
         field = table.schema.field(name)
         if not asked.family.exact or field.type == asked.groups().to_arrow().type:
@@ -168,7 +169,7 @@ def _as_spark_wrote(table: pa.Table) -> pa.Table:
 
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table as Spark holds it, of wider keys and nullable columns, as one of this schema."""
+    """A table as Spark holds it, with wider keys and nullable columns, cast to this schema."""
     noted = [field.with_metadata(schema.field(field.name).metadata) for field in table.schema]
     table = in_current_form(table.cast(pa.schema(noted)).select(schema.names))
     return table.cast(pa.schema([pa.field(field.name, field.type) for field in schema])).cast(schema)
@@ -184,11 +185,11 @@ def to_ipc(table: pa.Table, compression: str | None = "zstd") -> bytes:
 
 
 def from_ipc(data: bytes) -> pa.Table:
-    """The table of an Arrow IPC stream. Raises `SketchError` if it is none or holds no table of sketches."""
+    """The table of an Arrow IPC stream. Raises `SketchError` for bytes of anything else."""
     try:
         table = pa.ipc.open_stream(data).read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise SketchError(f"no table of sketches: {error}") from None
+        raise SketchError(f"not a table of sketches: {error}") from None
     keys_of(table.schema)
     return table

@@ -1,11 +1,10 @@
-"""Sets of distinct values compared: how many are in either, in both, in one alone, and how alike they are.
+"""Compare sets of distinct values: how many are in either, in both, in one only, and how alike they are.
 
     both = compare(table, "buyers", "visitors")                       # two columns of one table
     stayed = compare(today, "users", "users", yesterday, by=["lang"])  # one column of two tables
 
-Columns are those of `distinct_set`, whoever sketched them: the consumer, Spark, or Theta sketches stored
-before. Spark itself has the same as `theta_union`, `theta_intersection` and `theta_difference`, without the
-bounds.
+The columns are those of `distinct_set`, made by the consumer or Spark, or Theta sketches that were stored
+before. Spark's own `theta_union`, `theta_intersection` and `theta_difference` do the same without bounds.
 """
 
 from __future__ import annotations
@@ -29,16 +28,17 @@ def compare(
     other_table: pa.Table | None = None,
     by: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """The set expressions of column `one` and column `other` of each group, with bounds at 95.4 %.
+    """Union, intersection, difference and likeness of two columns of sets, by group, with bounds at 95.4 %.
 
     `other` is a column of `other_table` if one is given. Groups are the windows and keys of `table`, or the
-    keys (or `window_start` and `window_end`) named by `by`, over all else: name keys alone to compare
+    keys (or `window_start` and `window_end`) that `by` names, all else merged: name keys alone to compare
     different windows. A group that only one table has is compared with the empty set.
 
     Gives the columns of the group and, each a struct of estimate, lower and upper: `union`, `intersection`,
     `difference` (in `one`, not in `other`) and `jaccard` (the share of the union that both have). Exact up to
     2^lg_k different values; beyond, the relative standard error of an intersection or difference is that of a
-    count times √(union / result). Raises `SketchError` for columns that are no `distinct_set`.
+    count times √(union / result). Raises `SketchError` for columns that aren't a `distinct_set`, and
+    `ValueError` for groups that the tables don't have.
 
     >>> from datetime import datetime
     >>> from ..definition.aggregates import distinct_set
@@ -79,15 +79,15 @@ _BOUNDED = pl.Struct({"estimate": pl.Float64, "lower": pl.Float64, "upper": pl.F
 
 
 def _sets(table: pa.Table, column: str, by: list[str], name: str) -> pl.DataFrame:
-    """The groups `by` and the set of each, as images in a column of that name."""
+    """The groups `by`, and the image of each group's set in a column called `name`."""
     asked = aggregates_of(table.schema).get(column)
     if asked is None or asked.name != "distinct_set":
-        told = "no aggregate of this table" if asked is None else f"a {asked.name}"
-        raise SketchError(f"compare: expected a distinct_set, {column!r} is {told}")
+        told = "not an aggregate of this table" if asked is None else f"a {asked.name}"
+        raise SketchError(f"compare: {column!r} is {told}, expected a distinct_set")
     keys, windows = keys_of(table.schema), [START, END]
     unknown = [key for key in by if key not in [*windows, *keys]]
     if unknown or any(key in by for key in windows) != all(key in by for key in windows):
-        raise ValueError(f"compare: groups are by {START} with {END} and by keys of {keys}, got {by}")
+        raise ValueError(f"compare: by= takes {START} together with {END}, and keys of {keys}; got {by}")
     wanted = table.select([START, END, *keys, column])
     kept = [key for key in keys if key in by]
     found = merge(wanted, by=kept) if START in by else merge(_in_one_window(wanted), by=kept)
@@ -96,7 +96,7 @@ def _sets(table: pa.Table, column: str, by: list[str], name: str) -> pl.DataFram
 
 
 def _in_one_window(table: pa.Table) -> pa.Table:
-    """The rows as if all were of the first one's window."""
+    """The rows with the first row's window given to all of them."""
     for at, name in enumerate((START, END)):
         first: Any = table.column(name).take([0] * table.num_rows) if table.num_rows else table.column(name)
         table = table.set_column(at, table.schema.field(name), first)

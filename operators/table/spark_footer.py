@@ -1,8 +1,8 @@
 """Parquet files that Spark and this package both read as tables of sketches.
 
-Spark keeps what it knows of columns, metadata included, as JSON in the Parquet footer, and no Arrow schema;
-Arrow keeps its schema there and doesn't look at Spark's. Files written here carry both, so
-``spark.read.parquet`` finds the definitions of the aggregates; those that Spark wrote are read by its own.
+Spark keeps its schema, with each column's metadata, as JSON in the Parquet footer. Arrow keeps its own schema
+there and ignores Spark's. Files written here carry both, so that ``spark.read.parquet`` finds the aggregates'
+definitions; files that Spark wrote are read by Spark's schema.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .windows import TableWindows, windows_told
 
 FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
 WINDOWS = "streamgauge.windows"
-"""In the metadata of a Spark column of sketches the windows of its table, which Arrow has in the schema's."""
+"""The key of the table's windows in a Spark column's metadata; Arrow has them in its schema's metadata."""
 KEY_TYPE = "streamgauge.key"
-"""In a Spark column's metadata the Arrow type of a key, where Spark keeps it as a wider one."""
+"""The key of a key column's Arrow type in a Spark column's metadata, where Spark keeps a wider type."""
 
 _DEFINITION = METADATA.decode()
 _WIDENED = {pa.uint8(): "short", pa.uint16(): "integer", pa.uint32(): "long"}
@@ -56,7 +56,7 @@ def to_footer(schema: pa.Schema) -> str | None:
 
 
 def notes_of(field: pa.Field, windows: TableWindows | None) -> dict[str, str]:
-    """The metadata of a Spark column: an aggregate's definition and windows, the type of a widened key."""
+    """The metadata of a Spark column: an aggregate's definition and windows, or the type of a widened key."""
     if field.metadata and METADATA in field.metadata:
         told = {_DEFINITION: field.metadata[METADATA].decode()}
         return told if windows is None else {**told, WINDOWS: json.dumps(windows.definition())}
@@ -84,7 +84,7 @@ def _type(kind: pa.DataType) -> Any:
 
 
 def windows_of(notes: Iterable[Mapping[str, str]]) -> TableWindows | None:
-    """The windows that the columns' metadata names, None where it names none, or several."""
+    """The windows that the columns' metadata names; None if it names none or several."""
     told = {note[WINDOWS] for note in notes if WINDOWS in note}
     return TableWindows.from_definition(json.loads(told.pop())) if len(told) == 1 else None
 
@@ -92,9 +92,9 @@ def windows_of(notes: Iterable[Mapping[str, str]]) -> TableWindows | None:
 def told_of(
     metadata: dict[bytes, bytes] | None,
 ) -> tuple[dict[str, str], dict[str, pa.DataType], TableWindows | None]:
-    """What a footer of Spark's says: aggregates' definitions, types of keys that Spark widened, the windows.
+    """What Spark's footer holds: aggregates' definitions, types of keys that Spark widened, and the windows.
 
-    The first two are empty, and the windows None, where it says nothing of them.
+    The first two are empty, and the windows None, if it doesn't hold them.
     """
     fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
     notes = {field["name"]: field["metadata"] for field in fields}

@@ -1,8 +1,7 @@
-"""Which windows a table of sketches is in, and which of its rows may be taken together.
+"""Which windows a table of sketches has, and which of its rows may be merged.
 
-Windows that overlap hold some rows of the stream twice, so that a sum over them counts those twice. A table
-says in its schema's metadata which windows it has; where that was lost, as in Spark's SQL, the rows
-themselves are looked at.
+Overlapping windows hold some rows of the stream twice, so a sum over them would count those twice. A table's
+schema says in its metadata which windows it has; where that was lost, as in Spark's SQL, the rows tell.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ..sketching.grouping import GroupIndex
 START, END = "window_start", "window_end"
 
 ALL_TIME = -9_214_560_000_000_000, 9_214_646_400_000_000
-"""The window of rows without windows, 1678-01-01 to 2262-01-01: as wide as pandas' nanoseconds hold."""
+"""The one window of tables without windows, 1678-01-01 to 2262-01-01: the widest that pandas can hold."""
 
 Kind = Literal["tumbling", "sliding", "all"]
 
@@ -44,14 +43,14 @@ class TableWindows:
 
     @classmethod
     def of(cls, length_us: int, slide_us: int | None = None, offset_us: int = 0) -> Self:
-        """Tumbling windows, or sliding ones if they begin more often than they end."""
+        """Tumbling windows, or sliding ones if a slide is given."""
         slide_us = length_us if slide_us is None else slide_us
         kind: Kind = "tumbling" if slide_us == length_us else "sliding"
         return cls(kind, length_us, slide_us, offset_us % slide_us)
 
     @classmethod
     def all_time(cls) -> Self:
-        """The one window of rows without windows."""
+        """The one window of tables without windows."""
         first, end = ALL_TIME
         return cls("all", end - first, end - first, first)
 
@@ -70,10 +69,10 @@ class TableWindows:
                 return cls.all_time()
             return cls.of(*(microseconds(found[name]) for name in ("length", "slide", "offset")))
         except (TypeError, KeyError, ValueError, ZeroDivisionError):
-            raise SketchError(f"{found!r} does not define a table's windows") from None
+            raise SketchError(f"{found!r} doesn't define a table's windows") from None
 
     def hold(self, starts: np.ndarray, ends: np.ndarray) -> bool:
-        """Whether rows are in windows of this kind."""
+        """Whether all rows are in windows of this kind."""
         fit = (ends - starts == self.length_us) & ((starts - self.offset_us) % self.slide_us == 0)
         return bool(fit.all())
 
@@ -87,34 +86,34 @@ class TableWindows:
 
 
 def windows_told(schema: pa.Schema) -> TableWindows | None:
-    """The windows that a table's metadata names, None where it names none."""
+    """The windows that a table's metadata names; None if it names none."""
     told = json.loads((schema.metadata or {}).get(METADATA, b"{}")).get("windows")
     return None if told is None else TableWindows.from_definition(told)
 
 
 def windows_in(table: pa.Table) -> TableWindows | None:
-    """The windows that a table's metadata names, None where it names none or its rows are in others."""
+    """The windows that a table's metadata names; None if it names none, or if rows are in other windows."""
     told = windows_told(table.schema)
     return told if told is not None and told.hold(*edges(table)) else None
 
 
 def edges(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Each row's window's start and end (int64 microseconds)."""
+    """The start and the end of each row's window (int64 microseconds)."""
     starts, ends = (as_array(table.column(name)).view(pa.int64()).to_numpy() for name in (START, END))
     return starts, ends
 
 
 def within(table: pa.Table, keys: Sequence[str], size_us: int) -> np.ndarray | None:
-    """Which rows make up windows of `size_us`, each row of the stream in one of them; a mask, None for all.
+    """A mask of the rows that make up windows of `size_us` with each row of the stream in one of them.
 
-    All rows of windows side by side; of overlapping ones those that lie end to end. Raises `SketchError`
-    where none do, and for windows that aren't parts of such larger ones.
+    None means all rows, as with windows side by side; of overlapping ones, those that lie end to end. Raises
+    `SketchError` if none do, and for windows that don't fit into the larger ones.
     """
     starts, ends = edges(table)
     windows = windows_in(table)
     every = written(size_us)
     if windows is not None and windows.kind == "all":
-        raise SketchError(f"merge: this table has {windows}, so there are none of {every} to be made of it")
+        raise SketchError(f"merge: this table has {windows}, so it can't be cut into windows of {every}")
     if windows is not None and windows.kind == "sliding":
         if size_us % windows.length_us:
             raise SketchError(
@@ -135,9 +134,9 @@ def within(table: pa.Table, keys: Sequence[str], size_us: int) -> np.ndarray | N
 
 
 def end_to_end(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The rows of a table that together hold each row of the stream once: of its whole span.
+    """The rows of a table that together hold each row of the stream once, over its whole span.
 
-    Raises `SketchError` where windows overlap and none of them lie end to end from the first to the last.
+    Raises `SketchError` if windows overlap and don't lie end to end from the first to the last.
     """
     windows = windows_in(table)
     if windows is None:
@@ -155,7 +154,7 @@ def end_to_end(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def check_apart(table: pa.Table, keys: Sequence[str]) -> None:
-    """Raise `SketchError` where windows of one group overlap without being the same."""
+    """Raise `SketchError` if different windows of one group overlap."""
     starts, ends = edges(table)
     groups = GroupIndex().number(np.zeros(len(starts), np.int64), [as_array(table.column(k)) for k in keys])
     order = np.lexsort((ends, starts, groups))
