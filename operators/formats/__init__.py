@@ -1,1 +1,1 @@
-"""Messages' bytes as typed columns."""
+"""From the bytes of messages to typed columns."""

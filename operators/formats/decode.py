@@ -1,4 +1,4 @@
-"""What a value decoder is: messages in, rows and refusals out."""
+"""Value decoders: messages in, rows and refusals out."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NONE = np.empty(0, np.int64)
 class Decoded:
     """The rows of a batch of messages, and the messages that are not rows.
 
-    Row ``i`` of `frame` is message ``rows[i]`` of the batch, or message ``i`` where `rows` is None since all
-    are good. `refused` are the numbers of the others, ascending, each with its reason in `reasons`.
+    Row ``i`` of `frame` is message ``rows[i]`` of the batch; `rows` is None if all messages are rows.
+    `refused` holds the numbers of the other messages, ascending, and `reasons` a reason for each.
     """
 
     frame: pl.DataFrame
@@ -28,7 +28,7 @@ class Decoded:
     reasons: list[str] = field(default_factory=list)
 
     def without(self, gone: np.ndarray, reasons: str | Sequence[str]) -> Decoded:
-        """The same with some more rows refused: those of a mask over `frame`, each for its reason.
+        """The same with more rows refused: those that a mask over `frame` marks, each with its reason.
 
         >>> Decoded(pl.DataFrame({"price": [1.0, -1.0]})).without(np.array([False, True]), "a negative price")
         Decoded(frame=..., rows=array([0]), refused=array([1]), reasons=['a negative price'])
@@ -44,10 +44,10 @@ class Decoded:
         return Decoded(frame, rows[~gone], refused[order], [told[i] for i in order.tolist()])
 
     def checked(self, messages: int, schema: Mapping[str, Any]) -> Decoded:
-        """Itself in the types of `schema`, where it says of each of so many messages what became of it.
+        """Itself in the types of `schema`, after checking that it accounts for each of so many messages.
 
-        Raises `ValueError` where rows and refusals don't add up or are out of order, and `TypeError` for
-        columns of other types: a row that nobody counts would be lost without a word.
+        Raises `ValueError` if rows and refusals don't add up or are out of order, and `TypeError` for columns
+        of other types: a row that isn't accounted for would be lost silently.
         """
         refused = np.asarray(self.refused, np.int64)
         rows = None if self.rows is None else np.asarray(self.rows, np.int64)
@@ -63,7 +63,7 @@ class Decoded:
                 f"{len(self.reasons)} reasons; each is to be one row, in order, or refused with a reason"
             )
         if any(not isinstance(reason, str) for reason in self.reasons):
-            raise TypeError("it gave a reason that is no text")
+            raise TypeError("it gave a reason that is not text")
         types = self.frame.schema
         wrong = [name for name in schema if types.get(name) != schema[name]]
         frame = _typed(self.frame, wrong, schema) if wrong else self.frame
@@ -71,24 +71,24 @@ class Decoded:
 
 
 def _typed(frame: pl.DataFrame, wrong: Sequence[str], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """With those columns that hold nothing in the types of the schema."""
+    """The frame with columns that hold only nulls cast to the types of the schema."""
     for name in wrong:
         if name not in frame.columns:
             raise TypeError(f"it made no column {name!r}, only {', '.join(frame.columns) or 'none'}")
         if frame[name].null_count() < frame.height:
             raise TypeError(
-                f"its column {name!r} is of type {frame.schema[name]}, its schema says {schema[name]}"
+                f"its column {name!r} has the type {frame.schema[name]}, but its schema says {schema[name]}"
             )
     return frame.with_columns(pl.lit(None, schema[name]).alias(name) for name in wrong)
 
 
 class Decoder(Protocol):
-    """Makes rows of the bytes of messages; `json` makes one, and any object with these two will do.
+    """Turns the bytes of messages into rows. `json` makes one; any object with these two members will do.
 
-    A decoder is a part of a stream's definition. It judges every message by itself, so that the same rows
-    come out however messages are cut into batches, and it pickles: for `workers` beyond one its class must
-    stand in a module, not in the script that is run. What it can't read it refuses with a reason and does
-    not raise; refused messages become dead letters.
+    A decoder is a part of a stream's definition. It must judge each message by itself, so that the same rows
+    come out however messages are cut into batches, and it must pickle: with more than one worker its class
+    has to be in a module, not in the script that is run. It refuses what it can't read, with a reason, and
+    does not raise; refused messages become dead letters.
 
     >>> @dataclass(frozen=True)
     ... class Prices:
@@ -109,14 +109,14 @@ class Decoder(Protocol):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The Polars types of the columns it makes, by name."""
+        """The Polars types of its columns, by name."""
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, in the messages' order, and why the other messages are not rows."""
+        """The rows of a batch, in the order of the messages, and why the other messages were refused."""
 
 
 def check_importable(decoder: Decoder) -> None:
-    """Raises `TypeError` for a decoder that another process could not import."""
+    """Raise `TypeError` for a decoder that another process could not import."""
     kind = type(decoder)
     if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
         raise TypeError(

@@ -1,7 +1,7 @@
-"""What may be raised by code of the user's that looks at messages, and how it is told of the one it fails on.
+"""Errors of the user's own code, such as decoders and functions in expressions, told in one line.
 
-Decoders and functions in expressions may raise anything: `SystemExit`, and Polars' panics, are no
-`Exception`. No input may end a stream, so a message on which they fail is refused.
+Such code may raise anything; `SystemExit` and Polars' panics are not even an `Exception`. No input may end a
+stream, so a message on which it fails is refused.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import polars as pl
 
 
 def why(error: BaseException) -> str:
-    """What a message failed with, in one line.
+    """What a message failed with, as one line of text.
 
-    Raises the error again if it is Ctrl-C, which only the first thread is told of.
+    Raises the error again if it is Ctrl-C, which only the main thread gets.
 
     >>> why(ValueError("no price")), why(SystemExit(3))
     ('ValueError: no price', 'SystemExit: 3')
@@ -23,10 +23,10 @@ def why(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt) and _may_be_interrupted():
         raise error
     try:
-        # Of a Polars error, what it says, without the plan that it draws below.
+        # The message of a Polars error without the plan that it prints below.
         text = str(error).split("\n")[0]
     except Exception:
-        text = "an error that can't be told"
+        text = "an error without a readable message"
     return text if isinstance(error, pl.exceptions.PolarsError) else f"{type(error).__name__}: {text}"
 
 

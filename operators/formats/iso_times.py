@@ -18,17 +18,17 @@ _BASIC = (
 
 
 def read_times(text: pl.Series, unit: Any = "us") -> pl.Series:
-    """The points in time that strings name, as Datetime(`unit`, "UTC"); null where a string names none.
+    """Read strings as Datetime(`unit`, "UTC"); null where a string isn't a time.
 
     Date and time of day as in ISO 8601, extended or basic form: ``2013-07-04T21:31:07.5+02:00``,
     ``20130704T213107Z``, with a space for the ``T``, without seconds or minutes, the date alone (its
-    midnight), a comma before the fraction, offsets as ``+02``, ``+0200`` or ``+02:00``. What names no offset
-    is taken as UTC. Digits beyond the unit are cut off.
+    midnight), a comma before the fraction, offsets as ``+02``, ``+0200`` or ``+02:00``. Without an offset a
+    time is in UTC. Digits beyond the unit are cut off.
 
     >>> read_times(pl.Series(["2013-07-04 21:31", "20130704T233107,25+0200", "4 July"])).to_list()[:2]
     [datetime.datetime(2013, 7, 4, 21, 31, ...), datetime.datetime(2013, 7, 4, 21, 31, 7, 250000, ...)]
     """
-    # From the form that is read fastest to the one that takes a pattern; each sees what is left.
+    # From the form that is read fastest to the one that needs a pattern; each tries what is left.
     found = text.str.to_datetime("%+", time_unit=unit, time_zone="UTC", strict=False)
     for read in (_naive, _any_form):
         if found.null_count() == text.null_count():
@@ -47,7 +47,7 @@ def _naive(text: pl.Series, unit: Any) -> pl.Series:
 
 
 def _any_form(text: pl.Series, unit: Any) -> pl.Series:
-    """Every form, brought into the one that is read fastest."""
+    """Any form, rewritten into the one that is read fastest."""
     extended, basic = text.str.extract_groups(_EXTENDED).struct, text.str.extract_groups(_BASIC).struct
 
     def part(name: str, default: str) -> pl.Expr:

@@ -1,8 +1,8 @@
 """JSON messages as typed columns.
 
-Polars' own reader was tried first: it judges a batch as a whole, so that one bad line costs a search, makes
-strings of numbers without a word, and takes twice the processor's time. Here a kernel reads each message
-once, straight from the bytes that came; Polars turns strings into times.
+Polars' own reader was tried first. It judges a batch as a whole, so that one bad line costs a search; it
+silently turns numbers into strings; and it takes twice the CPU time. Here a kernel reads each message once,
+straight from the bytes that were received; Polars only turns strings into times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .json_schema import Layout, Node, compile_schema
 from .messages import Messages
 
 _MOST_BYTES = (1 << 31) - 1
-"""Arrow's views have 32 bits for a place in a buffer."""
+"""Arrow's string views have 32 bits for an offset into a buffer."""
 
 _SORTS = {"{": "an object", "[": "a list", '"': "a string", "t": "true", "f": "false"}
 
@@ -32,19 +32,21 @@ _SORTS = {"{": "an object", "[": "a list", '"': "a string", "t": "true", "f": "f
 def json(schema: Mapping[str, Any]) -> Json:
     """A decoder of JSON objects into columns of these Polars types.
 
-    A field that is missing or null is null; fields not named are skipped. Strings, integers of any width,
-    floats, Booleans, structs and lists of these are taken as JSON has them; Datetime, Date and Time from ISO
-    8601 strings; Binary keeps any value's JSON text as it stands. Whatever doesn't fit is no row but a
-    reason: no JSON, no object, a string where a number should be, a number too large, text that is no
-    Unicode. Of a name that comes twice, the last value counts. Raises `TypeError` for types JSON has no
-    counterpart of.
+    A field that is missing or null is null; fields not named in the schema are skipped. Strings, integers of
+    any width, floats, Booleans, structs, and lists of these are read from their JSON counterparts; Datetime,
+    Date and Time from ISO 8601 strings; Binary keeps any value's JSON text as it is. If a name occurs twice,
+    the last value counts.
+
+    A message that doesn't fit the schema is refused with a reason: it is not JSON, not an object, has a
+    string where a number should be, a number that is too large, or text that is not Unicode. Raises
+    `TypeError` for types that JSON has no counterpart of.
 
     >>> decoder = json({"user": pl.String, "price": pl.Float64})
     >>> found = decoder.decode(Messages.of([b'{"user": "ann", "price": 1.5}', b"oops", b'{"user": 7}', None]))
     >>> found.frame.rows(), found.rows.tolist()
     ([('ann', 1.5)], [0])
     >>> dict(zip(found.refused.tolist(), found.reasons))
-    {1: 'no JSON: byte 0', 2: '"user" is 7, not String', 3: 'no value (a tombstone)'}
+    {1: 'not JSON: byte 0', 2: '"user" is 7, not String', 3: 'no value (a tombstone)'}
     """
     decoder = Json(dict(schema))
     _ = decoder._layout
@@ -65,7 +67,7 @@ class Json:
         return {"schema": self.schema}
 
     def decode(self, messages: Messages) -> Decoded:
-        """The rows of a batch, and why the other messages are none."""
+        """The rows of a batch, and why the other messages were refused."""
         if messages.lines.size > _MOST_BYTES and len(messages) > 1:
             half = len(messages) // 2
             numbers = np.arange(len(messages))
@@ -79,7 +81,7 @@ class Json:
         table = pa.Table.from_arrays(columns, names=list(self.schema))
         frame = pl.from_arrow(table) if columns else pl.DataFrame(height=len(rows))
         assert isinstance(frame, pl.DataFrame)
-        frame.columns = list(self.schema)  # Polars makes another one of an empty name.
+        frame.columns = list(self.schema)  # Polars would rename a column with an empty name.
         decoded = Decoded(frame, None if len(rows) == len(messages) else rows, refused, reasons)
         late = np.zeros(len(rows), bool)
         late[list(parsed.late)] = True
@@ -91,11 +93,11 @@ class Json:
         if why == cells.EMPTY:
             return "an empty value"
         if why == cells.NOT_JSON:
-            return f"no JSON: byte {place}"
+            return f"not JSON: byte {place}"
         if why == cells.NO_OBJECT:
-            return "no JSON object"
+            return "not a JSON object"
         if why == cells.NOT_UNICODE:
-            return f"text that is no Unicode: byte {place}"
+            return f"text that is not Unicode: byte {place}"
         found = self._layout.nodes[node]
         value = (messages.value_at(message) or b"")[place : place + 60].decode(errors="replace")
         return _misfit(found, self._layout.path(node), value, why)
@@ -103,7 +105,7 @@ class Json:
 
 def _misfit(node: Node, path: str, value: str, why: int) -> str:
     if node.is_list and value.startswith("["):
-        return f'"{path}" holds what is no {node.dtype.inner}'  # type: ignore[attr-defined]
+        return f'"{path}" holds a value that is not {node.dtype.inner}'  # type: ignore[attr-defined]
     number = re.match(r"-?[0-9.eE+-]+", value)
     shown = number[0][:40] if number else _SORTS.get(value[:1], "something else")
     if why == cells.OUT_OF_RANGE:

@@ -1,4 +1,4 @@
-"""One cell at a time: a JSON value into its place in a column, or why it doesn't fit.
+"""One cell at a time: put a JSON value into its place in a column, or say why it doesn't fit.
 
 A cell's place is an address in the schema's table (`json_schema`). Functions give GOOD or another reason, the
 address after the value or minus that of a wrong byte, and what the value's strings hold (`json_text`).
@@ -46,10 +46,10 @@ from .json_text import (
 from .memory import bits_of, load8, load32, load64, load_word, store8, store64
 
 GOOD, TOMBSTONE, EMPTY, NOT_JSON, NO_OBJECT, NOT_UNICODE, OTHER_TYPE, OUT_OF_RANGE, FRACTION = range(9)
-"""Why a message is no row."""
+"""Why a message is refused."""
 
 ABSENT, THERE, LATER = 0, 1, 2
-"""A cell: null, there, or a double that the caller is to read from the text whose place is in the cell."""
+"""The states of a cell: null, filled, or a double for the caller to read from the text it points to."""
 
 BASE, LIMIT, TEXT, TEXT_TOP, STACK, OPEN = range(6)
 """The words of a call's state: where the lines begin and end, the buffer of strings that had escapes and the
@@ -71,7 +71,7 @@ def get(table, node, word):
 
 @kernel
 def clear(table, first, last, row):
-    """Make some nodes' cells of a row null again."""
+    """Set the cells of some nodes in a row back to null."""
     for node in range(first, last + 1):
         present = get(table, node, PRESENT) + row
         if get(table, node, IS_LIST):
@@ -86,7 +86,7 @@ def clear(table, first, last, row):
 
 @kernel
 def refuse(why, at, end, state):
-    """A value of the wrong sort, unless it is no JSON in the first place."""
+    """The reason for a value of the wrong sort, which may not be JSON in the first place."""
     after, holds = skip_value(at, end, load64(state + 8 * LIMIT), load64(state + 8 * STACK))
     if after < 0:
         return NOT_JSON, after, holds
@@ -95,7 +95,7 @@ def refuse(why, at, end, state):
 
 @kernel
 def put_list(at, end, row, node, table, state):
-    """A list's elements onto the pool of its column."""
+    """Append a list's elements to the pool of its column."""
     if load8(at) != 91:
         return refuse(OTHER_TYPE, at, end, state)
     kind = get(table, node, KIND)
@@ -144,7 +144,7 @@ def put_list(at, end, row, node, table, state):
 
 @kernel
 def put_text(at, end, kind, view, state):
-    """A string, or any value's JSON text, as a view at the address `view`."""
+    """Write a string, or any value's JSON text, as a view at the address `view`."""
     base = load64(state + 8 * BASE)
     limit = load64(state + 8 * LIMIT)
     if kind == RAW:
@@ -171,9 +171,9 @@ def put_text(at, end, kind, view, state):
 
 @kernel
 def _point(view, base, at, end, buffer, limit):
-    """Arrow's view of the bytes from `at` to `end` of the buffer that begins at `base`.
+    """Write Arrow's view of the bytes from `at` to `end` in the buffer that begins at `base`.
 
-    Below `limit` bytes can be read.
+    Bytes below `limit` can be read.
     """
     length = end - at
     if length > 12:

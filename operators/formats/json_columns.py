@@ -1,4 +1,4 @@
-"""What the JSON kernel filled, as Arrow columns: views become strings as they are, strings become times."""
+"""The JSON kernel's output as Arrow columns: views become strings without a copy, and strings times."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _NUMBER = re.compile(rb"-?[0-9.eE+-]+")
 
 
 class Columns:
-    """A batch of messages parsed. `rows` are the good messages; each of `refused` is a message's number, the
-    reason, the place of the fault and the node. Of good rows whose values turn out wrong only when `column`
-    makes them times or doubles, `late` maps the row's number to the reason.
+    """A parsed batch. `rows` are the good messages; each of `refused` holds a message's number, the reason,
+    the place of the fault and the node. `late` maps the number of a good row to a reason if a value turns out
+    wrong only when `column` converts it to a time or a double.
     """
 
     def __init__(self, layout: Layout, messages: Messages) -> None:
@@ -46,7 +46,7 @@ class Columns:
         self._layout = layout
         self._nodes = layout.nodes
         self._lines = messages.lines
-        # Memory is used up to what is filled.
+        # The operating system provides memory only for what is filled.
         self._present = np.zeros((nodes, n), np.uint8)
         self._views = np.zeros((layout.strings, n, 2), np.int64)
         self._numbers = np.zeros((layout.numbers, n), np.int64)
@@ -147,7 +147,7 @@ class Columns:
         return pa.Array.from_buffers(arrow, len(views), buffers, null_count=nulls)
 
     def _read_late(self, node: Node, numbers: np.ndarray, present: np.ndarray, rows: np.ndarray) -> None:
-        """Doubles of so many digits, or so large, that rounding them takes care: Python reads these."""
+        """Read, with Python, doubles that have too many digits, or are too large, to be rounded simply."""
         late = np.flatnonzero(present == LATER)
         text = memoryview(self._lines)  # type: ignore[arg-type]
         for i, at in zip(late.tolist(), numbers[late].tolist()):
@@ -164,7 +164,7 @@ class Columns:
         return self._layout.path(self._nodes.index(node))
 
     def _finished(self, node: Node, dtype: Any, column: pa.Array) -> pa.Array:
-        """The type that was asked for: shorter numbers, times."""
+        """Cast to the type that was asked for: narrower numbers, times."""
         if dtype in (pl.String, pl.Binary, pl.Int64, pl.UInt64, pl.Float64, pl.Boolean):
             return column
         series = pl.from_arrow(column)

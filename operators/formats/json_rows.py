@@ -1,6 +1,6 @@
-"""The kernel that makes columns of JSON objects, a row an object, each judged by itself.
+"""The kernel that turns JSON objects into rows of columns, each message judged by itself.
 
-Functions here take addresses, not arrays: an array that is passed on costs its reference count each time.
+Functions here take addresses, not arrays: passing on an array costs a change of its reference count.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _row(at, end, row, table, state):
                 continue
         if at >= end or load8(at) != 125:
             return NOT_JSON, at, 0
-        # An object's end: the one around it goes on, with a comma or its own end.
+        # At an object's end the enclosing object goes on, with a comma or its own end.
         at = skip_space(at + 1, end)
         if depth == 0:
             break
@@ -190,8 +190,8 @@ def _row(at, end, row, table, state):
 
 @kernel
 def _expected(at, table, parent, guess, limit):
-    """The field that is probably next, if its name and colon stand here to the byte, and the address after
-    them; or −1. Where it begins doesn't depend on what was read, so that the processor runs ahead.
+    """The field that is probably next, if exactly its name and colon are here, and the address after them;
+    or −1. Where it begins doesn't depend on bytes just read, so the processor can run ahead.
     """
     if guess >= get(table, parent, COUNT) or at + 16 > limit:
         return np.int64(-1), at
@@ -204,13 +204,13 @@ def _expected(at, table, parent, guess, limit):
 
 @kernel
 def _child(table, state, parent, guess, name, name_end, holds):
-    """The field of an object by its name, or −1; and a guess at the next one's place: fields keep order."""
+    """The field of an object by its name, or −1; and a guess at the next one, as fields keep their order."""
     count = get(table, parent, COUNT)
     children = get(table, parent, CHILDREN)
     length = name_end - name
     limit = load64(state + 8 * LIMIT)
     if holds & ESCAPED:
-        # Beyond the strings kept so far: the next one overwrites it.
+        # Written beyond the strings kept so far, so the next one overwrites it.
         text = load64(state + 8 * TEXT_TOP)
         length = unescape(name, name_end, text) - text
         name = text
@@ -243,10 +243,10 @@ def _child(table, state, parent, guess, name, name_end, holds):
 
 @kernel
 def _field(at, end, row, node, table, state):
-    """A scalar or list into its column: (GOOD or why not, the address after it, what its strings hold)."""
+    """Put a value into its column: (GOOD or why not, the address after it, what its strings hold)."""
     present = get(table, node, PRESENT) + row
     if load8(present) != ABSENT:
-        # A name that comes twice: the last one counts, as it does in most languages.
+        # If a name occurs twice, the last one counts, as in most languages.
         clear(table, node, get(table, node, LAST), row)
     if load8(at) == 110:
         after = word_end(at)

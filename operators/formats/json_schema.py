@@ -1,4 +1,4 @@
-"""A schema of Polars types as the flat tables that the JSON kernel looks names up in."""
+"""A schema of Polars types as flat tables in which the JSON kernel looks up names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 STRUCT, STRING, RAW, INT, UINT, DOUBLE, BOOL = range(7)
-"""What the kernel makes of a field. Times are strings to it; RAW is the JSON text of any value."""
+"""What the kernel makes of a field. It takes times as strings; RAW is the JSON text of any value."""
 
 _KINDS: dict[Any, int] = {
     pl.String: STRING,
@@ -31,7 +31,7 @@ _RANGES: dict[Any, tuple[int, int]] = {
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A field of the schema, or the whole as node 0. `slot` is its row in the arrays of its kind."""
+    """A field of the schema; node 0 is the whole. `slot` is its row in the arrays of its kind."""
 
     name: str
     dtype: pl.DataType
@@ -57,7 +57,7 @@ WORDS = 23
 @dataclass(frozen=True)
 class Layout:
     """A schema made ready: its nodes, depth first, their table for the kernel without the addresses of cells,
-    and how many slots each sort of column needs. `names` and `children` are what the table points into.
+    and how many slots each sort of column needs. The table points into `names` and `children`.
     """
 
     nodes: list[Node]
@@ -69,7 +69,7 @@ class Layout:
     lists: int
 
     def path(self, node: int) -> str:
-        """A field's name with those of the structs it is in."""
+        """A field's name, preceded by the names of the structs around it."""
         names, at = [], 0
         while at != node:
             at = next(c for c in self.nodes[at].children if c <= node <= self.nodes[c].last)
@@ -78,7 +78,7 @@ class Layout:
 
 
 def compile_schema(schema: Mapping[str, Any]) -> Layout:
-    """Lay a schema out. Raises `TypeError` for a type that JSON has no counterpart of here."""
+    """Lay out a schema. Raises `TypeError` for a type without a JSON counterpart here."""
     nodes: list[Node] = []
     slots = {"strings": 0, "numbers": 0, "lists": 0}
 

@@ -1,4 +1,4 @@
-"""JSON's grammar (RFC 8259) over bytes at addresses: strings, numbers, and values that nobody asked for.
+"""JSON's grammar (RFC 8259) over bytes at addresses: strings, numbers, and values to skip.
 
 A text is the bytes from an address to `end`; the byte at `end` can be read and is a newline, which ends
 strings, numbers and words alike. Eight bytes at a time are looked at below `limit`, where the buffer ends.
@@ -13,13 +13,13 @@ from ...sketches.core.jit import kernel
 from .memory import load8, load_word, store8, trailing_zeros
 
 ESCAPED, NOT_ASCII, LONE_SURROGATE = 1, 2, 4
-"""What a string holds besides plain characters (bits)."""
+"""Bits for what a string holds besides plain characters."""
 
 WHOLE, BROKEN = 1, 2
 """A number without and with a fraction or exponent."""
 
 DEEPEST = 512
-"""Containers inside one another beyond this are refused."""
+"""Values nested deeper than this are refused."""
 
 _ONES = np.uint64(0x0101010101010101)
 _HIGHS = np.uint64(0x8080808080808080)
@@ -38,7 +38,7 @@ _EXACT = np.array([10.0**i for i in range(23)])
 
 @kernel
 def skip_space(at, end):
-    """The address of the first byte that is no white space."""
+    """The address of the first byte that isn't white space."""
     while at < end:
         c = load8(at)
         if c != 32 and c != 10 and c != 13 and c != 9:
@@ -147,7 +147,7 @@ def unescape(at, end, to):
 
 @kernel
 def _plain(escape):
-    """The character that a letter after a backslash means."""
+    """The character that a letter after a backslash stands for."""
     if escape == 98:
         return 8
     if escape == 102:
@@ -215,7 +215,7 @@ def not_utf8(at, end):
 def _digits_of(word):
     """How many of eight bytes, from the first one on, are digits, and the number that these are."""
     values = word ^ _ZEROS
-    # The lowest byte that is no digit; others above it may be marked wrongly by the carry.
+    # The lowest byte that isn't a digit; the carry may mark others above it wrongly.
     count = trailing_zeros((values + _TO_HIGH | values) & _HIGHS) >> 3
     if count == 0:
         return 0, np.uint64(0)

@@ -1,6 +1,6 @@
-"""Reading bytes at addresses inside kernels: what Numba's arrays can't say.
+"""Reading and writing bytes at addresses inside kernels, which Numba's arrays can't do.
 
-An address is an int64. Whoever calls these answers for the bounds.
+An address is an int64. Callers must check the bounds.
 """
 
 from __future__ import annotations

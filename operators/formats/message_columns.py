@@ -1,4 +1,4 @@
-"""Columns of what Kafka keeps beside a message's value: key, headers, partition, offset and timestamp."""
+"""Columns of what comes with a message's value: key, headers, partition, offset and timestamp."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PARTS: dict[str, Any] = {
     "offset": pl.Int64,
     "timestamp": pl.Datetime("ms", "UTC"),
 }
-"""What can be asked of a message, and the type of its column."""
+"""The parts of a message that can be asked for, and the types of their columns."""
 
 _HEADER = "header:"
 
 
 def message_columns(asked: Sequence[str] | Mapping[str, str], taken: Mapping[str, Any]) -> dict[str, str]:
-    """Which part of a message each column holds, by the column's name.
+    """The part of a message that each column holds, by the column's name.
 
     `asked` names parts, or maps names of columns to parts: ``key`` (text), ``key_bytes``, ``headers``,
     ``header:NAME`` (the text of the last header of that name, null where there is none), ``partition``,
@@ -37,7 +37,8 @@ def message_columns(asked: Sequence[str] | Mapping[str, str], taken: Mapping[str
     >>> message_columns({"user": "key", "trace": "header:trace-id"}, {"price": pl.Float64})
     {'user': 'key', 'trace': 'header:trace-id'}
 
-    Raises `TypeError` or `ValueError` for what is no part of a message and for names that are taken.
+    Raises `TypeError` or `ValueError` for anything that isn't a part of a message, and for names that are
+    taken.
     """
     if isinstance(asked, str) or not isinstance(asked, (Sequence, Mapping)):
         raise TypeError(f'message is {asked!r}; list parts, as in ["key", "offset"], or map columns to them')
@@ -71,7 +72,7 @@ def need_headers(columns: Mapping[str, str]) -> bool:
 
 
 def with_message(decoded: Decoded, messages: Messages, columns: Mapping[str, str]) -> Decoded:
-    """A batch's rows with such columns added; a key or a header that should be text and isn't is refused."""
+    """A batch's rows with these columns added; refused where a key or header should be text and isn't."""
     rows = decoded.rows
     found = {name: _part(messages, part, rows) for name, part in columns.items()}
     reasons: dict[int, str] = {}
@@ -95,7 +96,7 @@ def with_message(decoded: Decoded, messages: Messages, columns: Mapping[str, str
 
 
 def _part(messages: Messages, part: str, rows: np.ndarray | None) -> pl.Series:
-    """One part of the messages that are rows; of texts, their bytes."""
+    """One part of the messages that are rows; text still as bytes."""
     column: Any
     if part in ("key", "key_bytes"):
         column = messages.key
@@ -119,7 +120,7 @@ def _taken(column: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
 
 
 def _named(part: str) -> str:
-    """The header that a part asks for; empty if it asks for none."""
+    """The name of the header that a part asks for; empty if it asks for none."""
     return part[len(_HEADER) :] if part.startswith(_HEADER) else ""
 
 

@@ -1,4 +1,4 @@
-"""A batch of Kafka messages as columns, with no Python object a message."""
+"""A batch of Kafka messages as columns, without a Python object for each message."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import pyarrow as pa
 from .spans import copy_spans
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-"""The Arrow type of the headers' column: in order, keys may repeat, values may be null."""
+"""The Arrow type of the headers: in order; keys may repeat, values may be null."""
 
 _NEWLINE = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Messages:
-    """Messages of one or several partitions, in each partition in the order of their offsets.
+    """Messages of one or several partitions; those of a partition are in the order of their offsets.
 
     `partition` (int32), `offset` (int64) and `timestamp` (int64, ms since 1970, −1 where Kafka has none) are
-    NumPy columns; `topic` (int32) points into `topics`. The values lie in `lines` (uint8) wherever reading
-    left them: value ``i`` is ``lines[starts[i] : ends[i]]`` (int64), a newline behind it as the JSON kernel
-    wants it, and nothing where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` one of
-    `HEADERS` or None where they were not asked for. `value` and `to_arrow` give everything as Arrow.
+    NumPy columns; `topic` (int32) points into `topics`. The values are in `lines` (uint8) wherever reading
+    put them: value ``i`` is ``lines[starts[i] : ends[i]]`` (int64), followed by a newline, which the JSON
+    kernel needs; it is empty where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` an
+    array of `HEADERS`, or None if they were not asked for. `value` and `to_arrow` give everything as Arrow.
 
     >>> m = Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
     >>> m.value.to_pylist(), m.key.to_pylist(), m.offset.tolist()
@@ -58,7 +58,7 @@ class Messages:
 
     @property
     def text(self) -> pl.Series:
-        """The values as strings, for decoders of text; null for tombstones and what is not UTF-8."""
+        """The values as strings, for decoders of text; null for tombstones and values that aren't UTF-8."""
         return texts(pl.Series(values=pl.from_arrow(self.value)))
 
     def value_at(self, row: int) -> bytes | None:
@@ -133,7 +133,7 @@ class Messages:
         timestamps: Sequence[int] | None = None,
         headers: Sequence[list[tuple[str, bytes | None]]] | None = None,
     ) -> Messages:
-        """Messages made of Python values, for tests and for what doesn't come from Kafka.
+        """Messages made of Python values, for tests and for data that doesn't come from Kafka.
 
         Offsets count up from `first_offset` within each partition.
         """
@@ -165,7 +165,7 @@ def from_objects(
     keys: Sequence[bytes | None],
     headers: Sequence[list[tuple[str, bytes | None]]] | None,
 ) -> Messages:
-    """Columns from a Python object a message."""
+    """Columns from Python objects, one for each message."""
     edges = line_edges(np.fromiter((len(v or b"") for v in values), np.int64, len(values)))
     joined = b"\n".join([b"" if v is None else v for v in values]) + (b"\n" if len(values) else b"")
     listed = None
@@ -177,7 +177,7 @@ def from_objects(
         partition,
         offset,
         timestamp,
-        np.frombuffer(bytearray(joined), np.uint8),  # writable, as what is read
+        np.frombuffer(bytearray(joined), np.uint8),  # writable, like columns that were read
         edges[:-1],
         edges[1:] - 1,
         np.fromiter((v is None for v in values), np.bool_, len(values)),
@@ -194,7 +194,7 @@ def line_edges(lengths: np.ndarray) -> np.ndarray:
 
 
 def binary(data: np.ndarray, ends: np.ndarray, is_null: np.ndarray) -> pa.LargeBinaryArray:
-    """A large binary Arrow array over buffers that are there already."""
+    """A large binary Arrow array over existing buffers."""
     nulls = int(np.count_nonzero(is_null))
     valid = pa.py_buffer(np.packbits(~is_null, bitorder="little")) if nulls else None
     buffers = [valid, pa.py_buffer(ends), pa.py_buffer(data)]

@@ -8,7 +8,7 @@ from .memory import copy
 
 @kernel
 def copy_spans(data, starts, ends, into, to):
-    """Copy ``data[starts[i] : ends[i]]`` to where it shall begin, ``into[to[i]]``, for each i."""
+    """Copy ``data[starts[i] : ends[i]]`` to ``into[to[i]]`` and on, for each i."""
     base = into.ctypes.data
     origin = data.ctypes.data
     for i in range(len(starts)):

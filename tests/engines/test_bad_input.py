@@ -36,10 +36,10 @@ LATE, COUNTED = "late", "counted"
 
 # A message, and what becomes of it: counted, late, or a dead letter for a reason that says this.
 MESSAGES: dict[str, tuple[bytes | None, str]] = {
-    "plain text": (b"oops", "no JSON: byte 0"),
-    "a line cut off": (changed()[:25], "no JSON"),
-    "bytes that are no text": (b'{"user": 1, "at": "\xff\xfe"}', "text that is no Unicode"),
-    "no object": (b"[1, 2]", "no JSON object"),
+    "plain text": (b"oops", "not JSON: byte 0"),
+    "a line cut off": (changed()[:25], "not JSON"),
+    "bytes that are no text": (b'{"user": 1, "at": "\xff\xfe"}', "text that is not Unicode"),
+    "no object": (b"[1, 2]", "not a JSON object"),
     "an empty value": (b"", "an empty value"),
     "no value": (None, "a tombstone"),
     "text for a number": (changed(user="ann"), '"user" is a string, not Int64'),
@@ -47,7 +47,7 @@ MESSAGES: dict[str, tuple[bytes | None, str]] = {
     "a number too large": (changed(user=1 << 70), '"user" is 1180591620717411303424, out of the range'),
     "a number for text": (changed(at=1_577_880_000), '"at" is 1577880000, not String'),
     "text for a list": (changed(tags="a"), '"tags" is a string, not List'),
-    "a number in a list": (changed(tags=["a", 7]), '"tags" holds what is no String'),
+    "a number in a list": (changed(tags=["a", 7]), '"tags" holds a value that is not String'),
     "null for what is counted": (changed(user=None, tags=None), COUNTED),
     "a null in a list": (changed(tags=["a", None]), COUNTED),
     "fields that are missing": (b'{"at": "2020-01-01T12:00:01Z"}', COUNTED),

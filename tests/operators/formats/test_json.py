@@ -58,22 +58,22 @@ def test_each_bad_message_is_found_with_its_reason() -> None:
     good = b'{"s":"good","i":5}'
     bad = {
         b"": "an empty value",
-        b" ": "no JSON: byte 1",
-        b"hello": "no JSON: byte 0",
-        b'{"s":"a"': "no JSON: byte 8",
-        b'{"s":"a",}': "no JSON: byte 9",
-        b'{"s" "a"}': "no JSON: byte 5",
-        b'{"s":"a"}{"s":"b"}': "no JSON: byte 9",
-        b'{"s":"a\nb"}': "no JSON: byte 7",
-        b'{"other":[1,]}': "no JSON: byte 12",
-        b'{"other":tru}': "no JSON: byte 9",
-        b'{"i":01}': "no JSON: byte 5",
-        b"[1]": "no JSON object",
-        b'"text"': "no JSON object",
-        b"null": "no JSON object",
-        b'{"s":"\xff"}': "text that is no Unicode: byte 6",
-        b'{"other":"\xed\xa0\x80"}': "text that is no Unicode: byte 10",
-        rb'{"s":"\ud800"}': "text that is no Unicode: byte 0",
+        b" ": "not JSON: byte 1",
+        b"hello": "not JSON: byte 0",
+        b'{"s":"a"': "not JSON: byte 8",
+        b'{"s":"a",}': "not JSON: byte 9",
+        b'{"s" "a"}': "not JSON: byte 5",
+        b'{"s":"a"}{"s":"b"}': "not JSON: byte 9",
+        b'{"s":"a\nb"}': "not JSON: byte 7",
+        b'{"other":[1,]}': "not JSON: byte 12",
+        b'{"other":tru}': "not JSON: byte 9",
+        b'{"i":01}': "not JSON: byte 5",
+        b"[1]": "not a JSON object",
+        b'"text"': "not a JSON object",
+        b"null": "not a JSON object",
+        b'{"s":"\xff"}': "text that is not Unicode: byte 6",
+        b'{"other":"\xed\xa0\x80"}': "text that is not Unicode: byte 10",
+        rb'{"s":"\ud800"}': "text that is not Unicode: byte 0",
         b'{"s":5}': '"s" is 5, not String',
         b'{"s":{"a":1}}': '"s" is an object, not String',
         b'{"s":[1,2]}': '"s" is a list, not String',
@@ -86,8 +86,8 @@ def test_each_bad_message_is_found_with_its_reason() -> None:
         b'{"f":1e999}': '"f" is 1e999, out of the range of Float64',
         b'{"b":1}': '"b" is 1, not Boolean',
         b'{"tags":"x"}': '"tags" is a string, not List(String)',
-        b'{"tags":["x",1]}': '"tags" holds what is no String',
-        b'{"tags":["x"': "no JSON: byte 12",
+        b'{"tags":["x",1]}': '"tags" holds a value that is not String',
+        b'{"tags":["x"': "not JSON: byte 12",
     }
     values: list[bytes | None] = [good]
     for value in bad:
@@ -180,7 +180,7 @@ def test_structs_inside_structs() -> None:
     assert found.reasons == [
         '"commit.record.text" is 5, not String',
         '"commit.record" is 7, not an object',
-        "no JSON: byte 43",
+        "not JSON: byte 43",
     ]
 
 
@@ -302,7 +302,7 @@ def test_polars_reads_the_same_from_regular_lines() -> None:
     assert found.frame.equals(expected)
 
 
-# Texts near the edge between JSON and no JSON: real values, written in several ways, then cut and changed.
+# Texts near the edge of JSON: real values, written in several ways, then cut and changed.
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),

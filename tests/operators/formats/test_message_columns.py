@@ -61,7 +61,7 @@ def test_every_part_stands_beside_the_row_of_its_message() -> None:
 def test_a_key_that_is_not_text_is_refused_where_text_is_asked_for_and_only_there() -> None:
     found = decoded(batch(), ["key"])
     assert dict(zip(found.refused.tolist(), found.reasons)) == {
-        1: "no JSON: byte 0",
+        1: "not JSON: byte 0",
         3: 'the key is not UTF-8 text; ask for "key_bytes" to have its bytes',
     }
     assert decoded(batch(), ["key_bytes"]).frame["key_bytes"].to_list() == [b"ann", None, b"\xff"]

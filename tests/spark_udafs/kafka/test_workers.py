@@ -98,5 +98,5 @@ def test_dead_letters_reach_their_topic_with_reason_and_bytes(
     letters = letters_of(kafka, f"{name}.dead", 2)
     told = [{key: value.decode() for key, value in letter.headers()} for letter in letters]
     assert [(t["topic"], t["partition"], t["offset"]) for t in told] == [(name, "0", "0"), (name, "0", "2")]
-    assert told[0]["reason"].startswith("no JSON")
+    assert told[0]["reason"].startswith("not JSON")
     assert [(letter.key(), letter.value()) for letter in letters] == [(b"k", b"oops"), (b"k", None)]
