@@ -3,8 +3,8 @@
 Each group owns a region, `size` places from `start` on, in one array or in several of one length. One that
 outgrows its region takes a larger one behind the last and leaves a gap. Where a kernel finds no room it
 stops, having changed nothing, and says so; Python brings the regions together in larger arrays (`packed`),
-and the kernel goes on (`resume`). At least half of what they then hold is free, so a place is copied a
-bounded number of times on average, however many regions there are.
+and the kernel goes on (`resume`). Two thirds of what they then hold is free, so a place is copied a bounded
+number of times on average, however many regions there are; memory not yet written to costs nothing.
 
 What there is of each group, its `start` among it, is a row of a record array (`with_rows`).
 """
@@ -54,7 +54,7 @@ def packed(
 
     `start` and `size` have a number for each group (a size of 0: it has no region); `start` is changed to
     where the regions are now, and `extent` to what is used. There is room for what a kernel wanted, for
-    `more` places, and for as many as are used. Places behind those used hold anything.
+    `more` places, and for twice as many as are used. Places behind those used hold anything.
 
     >>> extent, start = new_extent(), np.array([4, 0])
     >>> (places,) = packed((np.array([1, 2, 0, 0, 3]),), extent, start, np.array([1, 2]), more=10)
@@ -64,7 +64,7 @@ def packed(
     sizes = np.ascontiguousarray(size, np.int64)
     ends = np.cumsum(sizes)
     used = int(ends[-1]) if len(ends) else 0
-    room = used + max(used, more, int(extent["wanted"][0]))
+    room = used + max(2 * used, more, int(extent["wanted"][0]))
     starts = np.ascontiguousarray(start, np.int64)
     larger = []
     for array in arrays:

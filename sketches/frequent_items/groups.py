@@ -8,21 +8,24 @@ import numpy as np
 import pyarrow as pa
 
 from ..core.aggregated import Aggregated
+from ..core.arena import packed, with_rows
 from ..core.column_kinds import long_or_string
 from ..core.columns import Values, as_values
-from ..core.group_numbers import as_groups, frozen, grown
+from ..core.group_numbers import as_groups, frozen
 from ..core.group_order import by_group, is_scattered
-from ..core.image_columns import as_images
+from ..core.image_columns import as_images, image_column
 from ..core.numbers import check_signed
 from ..core.parameters import one_of, whole
 from ..core.protocol import Groups, SketchError
+from ..core.resume import NO_ROOM, resume
 from ..core.weights import as_weights, total
 from . import images
-from . import store as tables
 from . import update as kernels
-from . import update_strings as strings
-from .deletion import cells_of, delete, overdrawn, put_back
-from .estimate import top
+from .deletion import delete, overdrawn
+from .estimate import counted, top
+from .order import rank
+from .store import GROUP, LONG, STRING, Tables, new_tables, table_sizes
+from .texts import compact_texts, identify
 
 if TYPE_CHECKING:
     from .sketch import FrequentItems
@@ -61,31 +64,23 @@ class FrequentItemsGroups(Groups):
         one_of("frequent items", "kind", kind, ("string", "long"))
         self.kind: Kind = kind
         self._n = 0
-        self._width = tables.STRING if kind == "string" else tables.LONG
-        empty = np.zeros(0, np.int64)
-        self._tables = tables.Tables(
-            empty, empty, np.zeros(0, np.int8), empty, empty, empty, tables.new_heap()
-        )
-        self._arena = np.empty(0, np.uint8)
+        width = STRING if kind == "string" else LONG
+        self._tables: Tables = new_tables(width, self.max_size.bit_length() - 1)
         self.resize(n)
 
     def __len__(self) -> int:
         return self._n
 
-    @property
-    def _lg_max(self) -> int:
-        return self.max_size.bit_length() - 1
-
     def resize(self, n: int) -> None:
         """Grow to `n` groups."""
-        if n > len(self._tables.base):
-            room = max(n, 2 * self._n)
-            t = self._tables
-            larger = {
-                name: grown(getattr(t, name), room) for name in ("base", "lg", "active", "offset", "weight")
-            }
-            self._tables = t._replace(**larger)
+        rows = with_rows(self._tables.groups, n, lambda first, end: np.zeros(end - first, GROUP))
+        self._tables = self._tables._replace(groups=rows)
         self._n = max(n, self._n)
+
+    def _widen(self, max_size: int) -> None:
+        """Let each group count as many items as a sketch of that size does, if that is more."""
+        self.max_size = max(self.max_size, max_size)
+        self._tables = self._tables._replace(lg_max=self.max_size.bit_length() - 1)
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
         """Count values in their groups, ``weight=`` giving whole numbers, one a row. Raises as for one."""
@@ -119,14 +114,14 @@ class FrequentItemsGroups(Groups):
         """Delete all of the rows, or none where that shows one that was not there."""
         t = self._tables
         touched = np.unique(numbers) if len(numbers) else np.zeros(1, np.int64)
-        saved = cells_of((*t,), touched, self._width)
-        counts = [(column, column[touched]) for column in (t.active, t.offset, t.weight)]
+        before, sizes = t.groups[touched], table_sizes(t)[touched]
+        first = np.repeat(before["base"] - (np.cumsum(sizes) - sizes), sizes)
+        words = first + np.arange(len(first))  # of their tables
+        saved = t.cells[words]
         self._add(numbers, found, heavy, deleting=True)
-        group = overdrawn((*t,), touched, self._width)
+        group = overdrawn(t, touched)
         if group >= 0:
-            put_back((*t,), touched, self._width, saved)
-            for column, before in counts:
-                column[touched] = before
+            t.cells[words], t.groups[touched] = saved, before
             raise ValueError(
                 f"frequent items: more of an item would be deleted from group {group} than was ever added; "
                 "nothing was deleted"
@@ -134,20 +129,20 @@ class FrequentItemsGroups(Groups):
 
     def _refuse_overflow(self, more: int) -> None:
         """Raise `OverflowError` unless the upper bound of any item fits int64 with so much more weight."""
-        if len(self._tables.weight):
-            t = self._tables
-            if more + int(t.weight.max()) + int(t.offset.max()) >= 1 << 63:
-                raise OverflowError("frequent items: the weights add up to more than int64 holds")
+        groups = self._tables.groups
+        if more + int(groups["weight"].max(initial=0)) + int(groups["offset"].max(initial=0)) >= 1 << 63:
+            raise OverflowError("frequent items: the weights add up to more than int64 holds")
 
     def _refuse_too_many(self, groups: np.ndarray, weights: np.ndarray, rows: int) -> None:
         each = weights if len(weights) else np.ones(rows)
         numbers = groups if len(groups) else np.zeros(rows, np.int64)
         less = np.bincount(numbers, each, minlength=self._n)
-        short = np.flatnonzero(less > self._tables.weight[: self._n])
+        weight = self._tables.groups["weight"]
+        short = np.flatnonzero(less > weight[: self._n])
         if len(short):
             raise ValueError(
                 f"frequent items: can't delete {less[short[0]]:.0f} from group {short[0]}, which counted "
-                f"{self._tables.weight[short[0]]}"
+                f"{weight[short[0]]}"
             )
 
     def _accepted(self, values: Any) -> Values:
@@ -159,71 +154,55 @@ class FrequentItemsGroups(Groups):
         return found
 
     def _add(self, groups: np.ndarray, found: Values, weights: np.ndarray, deleting: bool) -> None:
+        work = kernels.new_work()
         for begin in range(0, len(found), _ROWS_AT_ONCE):
             part = slice(begin, min(begin + _ROWS_AT_ONCE, len(found)))
-            some = frozen(groups[part])
-            order = None
-            if is_scattered(some, self._n):
-                _, order = by_group(some, np.arange(len(some)), self._n)
-            if self.kind == "long":
-                columns: tuple[np.ndarray, ...] = (found.numbers[part],)
-            else:
-                offsets = found.offsets[begin : part.stop + 1]
-                columns = tuple(np.empty(part.stop - begin, np.int64) for _ in range(3))
-                needed = strings.identify(frozen(offsets), frozen(found.data), *columns)
-                if not deleting:
-                    self._make_room(needed)
-            rows = some, *columns, weights[part]
-            if order is not None:
-                rows = tuple(column[order] if len(column) else column for column in rows)
-            rows = tuple(frozen(column) for column in rows)
+            words = self._words(found, part, deleting)
+            columns = [groups[part], *words, weights[part]]
+            if is_scattered(frozen(groups[part]), self._n):
+                _, order = by_group(groups[part], np.arange(len(groups[part])), self._n)
+                columns = [column[order] if len(column) else column for column in columns]
+            rows = kernels.Rows._make(map(frozen, (*columns, found.data)))
             if deleting:
-                some, keys, *others, heavy = rows
-                more, begins = others or (_NONE, _NONE)
-                delete((*self._tables,), self._arena, found.data, some, keys, more, begins, heavy)
+                delete(self._tables, rows)
             else:
-                self._count_rows(rows, frozen(found.data))
+                self._count_rows(rows, work)
 
-    def _count_rows(self, rows: tuple[np.ndarray, ...], data: np.ndarray) -> None:
-        """Groups, keys (of strings two and where they begin in `data`) and weights into the tables."""
-        row, n = 0, len(rows[1])
-        while row < n:
-            if self.kind == "long":
-                groups, keys, weights = rows
-                row = kernels.add_longs((*self._tables,), groups, keys, weights, row, self._lg_max)
-            else:
-                groups, keys, mores, begins, weights = rows
-                row = strings.add_strings(
-                    (*self._tables,),
-                    self._arena,
-                    data,
-                    groups,
-                    keys,
-                    mores,
-                    begins,
-                    weights,
-                    row,
-                    self._lg_max,
-                )
-            if row < n:
-                self._enlarge()
+    def _words(self, found: Values, part: slice, deleting: bool) -> tuple[np.ndarray, ...]:
+        """Keys, second words and where the bytes begin, of a part of the values; room for their bytes."""
+        if self.kind == "long":
+            return (found.numbers[part],) * 3
+        offsets = found.offsets[part.start : part.stop + 1].astype(np.int64)
+        keys, mores, begins = np.empty((3, len(offsets) - 1), np.int64)
+        needed = identify(frozen(offsets), frozen(found.data), keys, mores, begins)
+        if not deleting:
+            self._make_room(needed)
+        return keys, mores, begins
 
-    def _enlarge(self) -> None:
-        """More room for tables."""
-        cells = self._tables.cells
-        larger = np.empty(max(2 * len(cells), int(self._tables.heap[tables.WANTED]), 64), np.int64)
-        larger[: len(cells)] = cells
-        self._tables = self._tables._replace(cells=larger)
+    def _count_rows(self, rows: kernels.Rows, work: kernels.Work) -> None:
+        resume(lambda at: kernels.add(self._tables, rows, work, at), self._enlarge)
+
+    def _enlarge(self, why: int) -> None:
+        """More room for tables, or for purging one."""
+        t = self._tables
+        if why == NO_ROOM:
+            (cells,) = packed((t.cells,), t.extent, t.groups["base"], table_sizes(t))
+            self._tables = t._replace(cells=cells)
+        else:
+            self._tables = t._replace(scratch=np.empty(int(t.extent["wanted"][0]), np.int64))
+            t.extent["wanted"] = 0
 
     def _make_room(self, needed: int) -> None:
         """Room for `needed` bytes of strings, after dropping those no longer counted."""
-        used = int(self._tables.heap[tables.BYTES])
-        if used + needed <= len(self._arena):
+        t = self._tables
+        used = int(t.spent["used"][0])
+        if used + needed <= len(t.texts):
             return
         live = np.empty(used, np.uint8)
-        size = strings.compact_strings((*self._tables,), self._arena, live)
-        self._arena = np.empty(2 * size + 4 * needed, np.uint8)
-        self._arena[:size] = live[:size]
+        size = compact_texts(t, live)
+        texts = np.empty(2 * size + 4 * needed, np.uint8)
+        texts[:size] = live[:size]
+        self._tables = t._replace(texts=texts)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Add the counters of serialised sketches; nulls are skipped.
@@ -233,64 +212,55 @@ class FrequentItemsGroups(Groups):
         numbers, found = as_images(groups, column, self._n, "frequent items")
         if not len(found):
             return
-        data, offsets = frozen(found.data), frozen(found.offsets)
-        row, code = images.check_images(data, offsets, self._width)
+        row, code = images.check_images(found.data, found.offsets, len(self._tables.cell))
         if code:
-            told = f"row {found.row(row)} is no image of one: {images.FAULTS[code]}"
+            told = f"row {found.row(row)} is not an image of one: {images.FAULTS[code]}"
             raise SketchError(f"frequent items ({self.kind}s): {told}")
-        numbers = frozen(numbers)
-        if images.beyond_int64((*self._tables,), numbers, data, offsets):
+        most = self._tables.groups["weight"] + self._tables.groups["offset"]
+        if images.beyond_int64(most, numbers, found.data, found.offsets):
             raise OverflowError("frequent items: the weights add up to more than int64 holds")
         if self.kind == "string":
             self._make_room(int(found.offsets[-1]) - int(found.offsets[0]))
-        row = 0
-        while row < len(found):
-            some = numbers, data, offsets, row, self._width, self._lg_max
-            row = images.merge_images((*self._tables,), self._arena, *some)
-            if row < len(found):
-                self._enlarge()
+        given = numbers, found.data, found.offsets
+        resume(lambda at: images.merge_images(self._tables, *given, at), self._enlarge)
 
     def to_arrow(self) -> pa.Array:
         """The images as `binary`, one a group. Raises `OverflowError` beyond 2 GiB in all."""
         ends = np.zeros(self._n + 1, np.int64)
-        images.image_ends((*self._tables,), self._n, self._width, ends)
+        images.image_ends(self._tables, self._n, ends)
         if ends[-1] >= 1 << 31:
             raise OverflowError(
                 f"frequent items: {ends[-1]} bytes of sketches don't fit one Arrow column; use fewer groups "
                 "or a smaller max_size"
             )
         out = np.empty(int(ends[-1]), np.uint8)
-        images.write_images((*self._tables,), self._arena, self._n, self._width, self._lg_max, ends, out)
-        return Values("binary", _NONE, ends.astype(np.int32), out, None).to_arrow()
+        heap, places = np.empty((2, int(self._tables.groups["active"].max(initial=0))), np.int64)
+        images.write_images(self._tables, heap, places, ends, out)
+        return image_column(out, ends)
 
     def answers(self, k: int = 10, **question: Any) -> pa.ListArray:
         """What `FrequentItems.answer` gives, of each group: a list of structs of item and bounds."""
-        return top(self._tables, self._arena, self._n, self._width, whole("frequent items", "k", k, 0))
+        return top(self._tables, self._n, whole("frequent items", "k", k, 0))
 
     def __getitem__(self, group: int) -> FrequentItems:
         from .sketch import FrequentItems
 
         one = FrequentItems(self.max_size, self.kind)
-        items, counts = self._dense(range(self._n)[group])
+        items, counts = self._ranked(range(self._n)[group])
         one.update(items, counts)
-        one._groups._tables.weight[0] = self._tables.weight[group]
-        one._groups._tables.offset[0] = self._tables.offset[group]
+        for name in ("weight", "offset"):
+            one._groups._tables.groups[name][0] = self._tables.groups[name][group]
         return one
 
-    def _dense(self, group: int) -> tuple[pa.Array, np.ndarray]:
+    def _ranked(self, group: int) -> tuple[pa.Array, np.ndarray]:
         """Items and counters of a group, the largest first."""
-        n = int(self._tables.active[group])
-        keys, counts, mores, places = (np.empty(n, np.int64) for _ in range(4))
-        images.dense((*self._tables,), group, self._width, keys, counts, mores, places)
-        if self.kind == "long":
-            return pa.array(keys), counts
-        offsets = np.zeros(n + 1, np.int64)
-        data = np.empty(strings.SHORT * n + int(self._tables.heap[tables.BYTES]), np.uint8)
-        strings.copy_strings(keys, mores, places, self._arena, offsets, data)
-        return Values("string", _NONE, offsets, data, None).to_arrow(), counts
+        n = int(self._tables.groups["active"][group])
+        heap, places = np.empty((2, n), np.int64)
+        rank(self._tables, group, n, heap, places, np.empty(1, np.int64))
+        counts, items = counted(self._tables, places)
+        return items, counts
 
     def _count(self, group: int, values: Values) -> int:
-        if self.kind == "long":
-            return int(kernels.find_long((*self._tables,), group, values.numbers[0]))
-        offsets, data = values.offsets, values.data
-        return int(strings.find_string((*self._tables,), self._arena, group, offsets, data))
+        words = self._words(values, slice(0, 1), deleting=True)
+        rows = kernels.Rows._make(map(frozen, (_NONE, *words, _NONE, values.data)))
+        return int(kernels.count_of(self._tables, group, rows))

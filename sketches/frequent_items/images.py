@@ -26,23 +26,13 @@ from typing import Literal
 
 import numpy as np
 
-from ..core.jit import kernel
-from ..core.words import load32, load64
-from .store import (
-    ACTIVE,
-    BASE,
-    CELLS,
-    LG,
-    LONG,
-    OFFSET,
-    STRING,
-    WEIGHT,
-    capacity,
-    close_table,
-    open_table,
-)
-from .update import insert_long
-from .update_strings import insert_string, put_number, put_string, size_of, words_of
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
+from ..core.words import load32, load64, store32, store64
+from .order import ranked
+from .store import LONG, NO_SCRATCH, STRING, can_purge, capacity, close_table, open_table
+from .texts import put_text, size_of, words_of
+from .update import insert
 
 EMPTY_BYTES, PREAMBLE_BYTES = 8, 32
 _MOST = np.int64(2**63 - 1)
@@ -63,111 +53,60 @@ FAULTS = (
 """What `check_images` found, by its code."""
 
 
-@kernel
-def dense(tables, g, width, keys, counts, mores, places):
-    """A group's counters in the order they are written: largest count, then smallest key, first."""
-    n = tables[ACTIVE][g]
-    if n == 0:
-        return
-    k = np.empty(n, np.int64)
-    c = np.empty(n, np.int64)
-    s = np.zeros(n, np.int64)
-    t = np.zeros(n, np.int64)
-    base = tables[BASE][g]
-    m = 0
-    for p in range(np.int64(1) << np.int64(tables[LG][g])):
-        at = base + width * p
-        if tables[CELLS][at + 1] != 0:
-            k[m] = tables[CELLS][at]
-            c[m] = tables[CELLS][at + 1]
-            if width > LONG:
-                s[m] = tables[CELLS][at + 2]
-                t[m] = tables[CELLS][at + 3]
-            m += 1
-    if n > 24:
-        order = np.argsort(s, kind="mergesort") if width > LONG else np.arange(n)
-        order = order[np.argsort(k[order], kind="mergesort")]
-        order = order[np.argsort(-c[order], kind="mergesort")]
-    else:
-        order = np.arange(n)
-        for i in range(1, n):
-            x = order[i]
-            j = i - 1
-            while j >= 0:
-                y = order[j]
-                if c[y] > c[x] or (c[y] == c[x] and (k[y] < k[x] or (k[y] == k[x] and s[y] <= s[x]))):
-                    break
-                order[j + 1] = y
-                j -= 1
-            order[j + 1] = x
-    for i in range(n):
-        keys[i] = k[order[i]]
-        counts[i] = c[order[i]]
-        mores[i] = s[order[i]]
-        places[i] = t[order[i]]
-
-
-@kernel
-def image_ends(tables, groups, width, ends):
+@lean
+def image_ends(tables, groups, ends):
     """Where each group's image ends, in ``ends[1:]``, when they follow each other."""
-    used = np.int64(0)
+    used, cells, width = np.int64(0), tables.cells, len(tables.cell)
     for g in range(groups):
-        if tables[ACTIVE][g] == 0 and tables[WEIGHT][g] == 0:
+        group = tables.groups[g]
+        if group.active == 0 and group.weight == 0:
             used += EMPTY_BYTES
         else:
-            used += PREAMBLE_BYTES + (12 if width > LONG else 16) * tables[ACTIVE][g]
-            if width > LONG and tables[ACTIVE][g] > 0:
-                base = tables[BASE][g]
-                for at in range(base, base + (np.int64(width) << np.int64(tables[LG][g])), width):
-                    if tables[CELLS][at + 1] != 0:
-                        used += size_of(tables[CELLS][at + 2])
+            used += PREAMBLE_BYTES + (12 if width > LONG else 16) * group.active
+            if width > LONG and group.active > 0:
+                for at in range(group.base, group.base + (width << group.lg), width):
+                    if cells[at + 1] != 0:
+                        used += size_of(cells[at + 2])
         ends[g + 1] = used
 
 
-@kernel
-def write_images(tables, arena, groups, width, lg_max, ends, out):
-    """The images of the first `groups` groups into `out`, ending where `image_ends` says."""
-    most = np.int64(0)
-    for g in range(groups):
-        most = max(most, tables[ACTIVE][g])
-    keys = np.empty(most, np.int64)
-    counts = np.empty(most, np.int64)
-    mores = np.empty(most, np.int64)
-    places = np.empty(most, np.int64)
-    for g in range(groups):
-        at = ends[g]
-        n = tables[ACTIVE][g]
-        empty = n == 0 and tables[WEIGHT][g] == 0
+@lean
+def write_images(tables, heap, places, ends, out):
+    """The images of the first groups into `out`, ending where `image_ends` says.
+
+    `heap` and `places` hold as many numbers as any group has counters.
+    """
+    cells = tables.cells
+    for g in range(len(ends) - 1):
+        at, group = ends[g], tables.groups[g]
+        n = group.active
+        empty = n == 0 and group.weight == 0
         lg = np.int64(MIN_LG)
         while capacity(lg) < n:
             lg += 1
-        put_number(out, at, np.int64(1 if empty else 4), 1)
-        put_number(out, at + 1, np.int64(1), 1)
-        put_number(out, at + 2, np.int64(10), 1)
-        put_number(out, at + 3, np.int64(lg_max), 1)
-        put_number(out, at + 4, lg, 1)
-        put_number(out, at + 5, np.int64(5 if empty else 0), 1)
-        put_number(out, at + 6, np.int64(0 if empty else width), 2)
+        out[at], out[at + 1], out[at + 2] = 1 if empty else 4, 1, 10
+        out[at + 3], out[at + 4], out[at + 5] = tables.lg_max, lg, 5 if empty else 0
+        out[at + 6], out[at + 7] = 0 if empty else len(tables.cell), 0
         if empty:
             continue
-        put_number(out, at + 8, n, 8)
-        put_number(out, at + 16, tables[WEIGHT][g], 8)
-        put_number(out, at + 24, tables[OFFSET][g], 8)
-        dense(tables, g, width, keys, counts, mores, places)
+        store64(out, at + 8, np.uint64(n))
+        store64(out, at + 16, np.uint64(group.weight))
+        store64(out, at + 24, np.uint64(group.offset))
         at += PREAMBLE_BYTES
+        ranked(tables, g, n, heap, places)
         for i in range(n):
-            put_number(out, at + 8 * i, counts[i], 8)
+            store64(out, at + 8 * i, np.uint64(cells[places[i] + 1]))
         at += 8 * n
         for i in range(n):
-            if width == LONG:
-                put_number(out, at, keys[i], 8)
+            if len(tables.cell) == LONG:
+                store64(out, at, np.uint64(cells[places[i]]))
                 at += 8
             else:
-                put_number(out, at, size_of(mores[i]), 4)
-                at += 4 + put_string(out, at + 4, keys[i], mores[i], places[i], arena)
+                store32(out, at, np.uint32(size_of(cells[places[i] + 2])))
+                at += 4 + put_text(out, at + 4, cells, places[i], tables.texts)
 
 
-@kernel
+@inner
 def _is_utf8(data, begin, end):
     """Whether the bytes are well-formed UTF-8 (Unicode 15, table 3-7)."""
     i = begin
@@ -192,7 +131,7 @@ def _is_utf8(data, begin, end):
     return True
 
 
-@kernel
+@inner
 def _fault(data, begin, end, width):
     """What is wrong with an image, as an index of `FAULTS`; 0 for nothing."""
     if end - begin < EMPTY_BYTES:
@@ -242,11 +181,11 @@ def _fault(data, begin, end, width):
     return 0 if at == end else 7
 
 
-@kernel
+@lean
 def check_images(data, ends, width):
     """The first image with a fault and its code; (0, 0) where there is none."""
     for row in range(len(ends) - 1):
-        code = _fault(data, np.int64(ends[row]), np.int64(ends[row + 1]), width)
+        code = _fault(data, ends[row], ends[row + 1], width)
         if code != 0:
             return row, code
     return 0, 0
@@ -258,12 +197,11 @@ def kind_of(data: bytes) -> Literal["string", "long"] | None:
     return "long" if mark == LONG else ("string" if mark == STRING else None)
 
 
-@kernel
-def beyond_int64(tables, groups, data, ends):
-    """Whether upper bounds of any group would leave int64 with these checked images."""
-    most = tables[WEIGHT] + tables[OFFSET]
+@lean
+def beyond_int64(most, groups, data, ends):
+    """Whether upper bounds of any group, `most` so far, would leave int64 with these checked images."""
     for row in range(len(ends) - 1):
-        begin = np.int64(ends[row])
+        begin = ends[row]
         if (data[begin] & 63) != 1:
             more = np.int64(load64(data, begin + 16)) + np.int64(load64(data, begin + 24))
             if more > _MOST - most[groups[row]]:
@@ -272,38 +210,36 @@ def beyond_int64(tables, groups, data, ends):
     return False
 
 
-@kernel
-def merge_images(tables, arena, groups, data, ends, start, width, lg_max):
-    """Fold checked images into their groups, from row `start` on; `arena` has room for all strings.
+@lean
+def merge_images(tables, groups, data, ends, start):
+    """Fold checked images into their groups, from row `start` on, as `resume` has it.
 
-    All counters are taken in before a group is purged, so that two sketches give the same in either order.
-    Returns the first row not taken, where the arena of cells must grow first.
+    There is room for the bytes of all strings. All counters are taken in before a group is purged, so that
+    two sketches give the same in either order.
     """
-    cells, base, lgs, active, offset, weight, heap = tables
     for row in range(start, len(ends) - 1):
-        begin = np.int64(ends[row])
+        begin = ends[row]
         if (data[begin] & 63) == 1:
             continue
         g = groups[row]
+        group = tables.groups[g]
         n = np.int64(load32(data, begin + 8))
-        if not open_table(tables, g, n, width):
-            return row
+        if group.active + n > capacity(tables.lg_max) and not can_purge(tables, group.active + n):
+            return row, NO_SCRATCH
+        if not open_table(tables, g, n):
+            return row, NO_ROOM
         counts = begin + PREAMBLE_BYTES
         at = counts + 8 * n
         for i in range(n):
             count = np.int64(load64(data, counts + 8 * i))
-            if width == LONG:
-                key = np.int64(load64(data, at))
-                active[g] += insert_long(cells, base[g], lgs[g], key, count)
-                at += 8
-            else:
-                size = np.int64(load32(data, at))
-                key, more = words_of(data, at + 4, size)
-                active[g] += insert_string(
-                    cells, base[g], lgs[g], arena, heap, key, more, data, at + 4, count
-                )
-                at += 4 + size
-        weight[g] += np.int64(load64(data, begin + 16))
-        offset[g] += np.int64(load64(data, begin + 24))
-        close_table(tables, g, width, lg_max)
-    return len(ends) - 1
+            key, size = np.int64(load64(data, at)) if len(tables.cell) == LONG else np.int64(0), np.int64(8)
+            more, text = key, at
+            if len(tables.cell) > LONG:
+                size, text = np.int64(load32(data, at)), at + 4
+                key, more = words_of(data, text, size)
+            group.active += insert(tables, group.base, group.lg, key, more, data, text, count)
+            at = text + size
+        group.weight += np.int64(load64(data, begin + 16))
+        group.offset += np.int64(load64(data, begin + 24))
+        close_table(tables, g)
+    return len(ends) - 1, DONE

@@ -95,19 +95,19 @@ class FrequentItems(Sketch):
     @property
     def weight(self) -> int:
         """Sum of all weights: the rows counted, where none were given."""
-        return int(self._groups._tables.weight[0])
+        return int(self._groups._tables.groups["weight"][0])
 
     @property
     def error(self) -> int:
         """Upper minus lower bound, the same for every item; 0 as long as all of them fitted."""
-        return int(self._groups._tables.offset[0])
+        return int(self._groups._tables.groups["offset"][0])
 
     def _saw_nothing(self) -> bool:
         return not self.weight
 
     def __len__(self) -> int:
         """Items counted now."""
-        return int(self._groups._tables.active[0])
+        return int(self._groups._tables.groups["active"][0])
 
     def update(self, values: Any, weights: Any = None) -> Self:
         """Count values, each with its weight (a whole number from 0) if given.
@@ -145,7 +145,7 @@ class FrequentItems(Sketch):
             raise SketchError(f"frequent items: can't merge {other!r} into a sketch of {self.kind}s")
         if other._saw_nothing():
             return self
-        self._groups.max_size = max(self.max_size, other.max_size)
+        self._groups._widen(other.max_size)
         self._groups.merge(np.zeros(1, np.int64), other._groups.to_arrow())
         return self
 
@@ -174,7 +174,7 @@ class FrequentItems(Sketch):
         Those whose lower bound exceeds the next item's upper bound are certainly in order.
         """
         k = whole("frequent items", "k", k, 0)
-        items, counts = self._groups._dense(0)
+        items, counts = self._groups._ranked(0)
         last = len(counts) - 1 if k >= len(counts) else max(k, 1) - 1
         kept = int(np.searchsorted(-counts, -counts[last], "right")) if len(counts) else 0
         ranked = sorted(

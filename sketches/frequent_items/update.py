@@ -1,4 +1,4 @@
-"""Counting longs and looking them up in the tables of `store`.
+"""Counting items, longs and strings alike, and looking them up in the tables of `store`.
 
 Rows are taken strictly in order, so that any cut into batches gives the same counters. Within a stretch that
 can't overfill a table order doesn't matter: there the hits on a first probe are counted without a branch
@@ -7,113 +7,157 @@ before the others are looked up.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ..core.jit import inlined, kernel
-from .store import BASE, CELLS, LG, capacity, home, limit, roomy, settle
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
+from .store import LONG, NO_SCRATCH, can_purge, capacity, hashed, home, limit, roomy, settle
+from .texts import keep_text, same_text, size_of
 
 _STRETCH = 1024
-_SHORT = 24
+"""Rows that are looked up together."""
+_FEW = 24
 
 
-@kernel
-def _homes(block, lg, out):
-    shift = np.uint64(64 - lg)
-    for i in range(len(block)):
-        k = np.uint64(block[i])
-        k ^= k >> np.uint64(32)
-        k *= np.uint64(0x9E3779B97F4A7C15)
-        k ^= k >> np.uint64(29)
-        k *= np.uint64(0xBF58476D1CE4E5B9)
-        out[i] = np.int64(k >> shift)
+class Rows(NamedTuple):
+    """Items to count, by their two words; a string's bytes begin at `begins` in `data`.
+
+    `groups` is empty where all are of group 0, `weights` where all are 1. Of longs `mores` and `begins` are
+    the keys once more. All arrays are read-only.
+    """
+
+    groups: np.ndarray
+    keys: np.ndarray
+    mores: np.ndarray
+    begins: np.ndarray
+    weights: np.ndarray
+    data: np.ndarray
 
 
-@inlined
-def insert_long(cells, base, lg, key, weight):
-    """Count one long in a table with room; 1 if it is new there, else 0."""
-    mask = (np.int64(1) << np.int64(lg)) - 1
-    at = base + 2 * home(key, lg)
-    while cells[at + 1] != 0 and cells[at] != key:
-        at = base + ((at - base + 2) & (2 * mask + 1))
+class Work(NamedTuple):
+    """What a stretch of rows is worked out in."""
+
+    homes: np.ndarray
+    missed: np.ndarray
+
+
+def new_work() -> Work:
+    """For one caller."""
+    return Work(np.empty(_STRETCH, np.uint64), np.empty(_STRETCH + 1, np.int64))
+
+
+@inner
+def find(tables, base, lg, key, more, data, begin):
+    """The cell that counts an item, or the free one where it belongs."""
+    cells, width = tables.cells, len(tables.cell)
+    end = base + (width << lg)
+    at = base + width * home(key, more, tables.cell, lg)
+    whole = more >= 0 or width == LONG  # the words are all there is of it
+    while cells[at + 1] != 0:
+        if (
+            cells[at] == key
+            and cells[at + width - 2] == more
+            and (whole or same_text(tables.texts, cells[at + 3], data, begin, size_of(more)))
+        ):
+            break
+        at += width
+        if at == end:
+            at = base
+    return at
+
+
+@inner
+def insert(tables, base, lg, key, more, data, begin, weight):
+    """Count one item in a table with room; 1 if it is new there, else 0."""
+    cells, width = tables.cells, len(tables.cell)
+    at = find(tables, base, lg, key, more, data, begin)
     new = np.int64(cells[at + 1] == 0)
-    cells[at] = key
+    if new:
+        cells[at] = key
+        cells[at + width - 2] = more
+        if more < 0 and width > LONG:
+            cells[at + 3] = keep_text(tables, data, begin, size_of(more))
     cells[at + 1] += weight
     return new
 
 
-@kernel
-def _add_stretch(cells, lg, keys, weights, homes, missed):
-    """Count a block in a table that can't overfill by it; `cells` begins with the table. Returns new keys."""
-    weighted = len(weights) > 0
-    _homes(keys, lg, homes)
-    misses = np.int64(0)
-    for i in range(len(keys)):
-        p = homes[i]
-        hit = np.int64((cells[2 * p] == keys[i]) & (cells[2 * p + 1] > 0))
-        cells[2 * p + 1] += hit * (weights[i] if weighted else 1)
-        missed[misses] = i
-        misses += 1 - hit
-    mask = (np.int64(1) << np.int64(lg)) - 1
-    new = np.int64(0)
-    for j in range(misses):
-        i = missed[j]
-        p = homes[i]
-        key = keys[i]
-        while cells[2 * p + 1] != 0 and cells[2 * p] != key:
-            p = (p + 1) & mask
-        new += cells[2 * p + 1] == 0
-        cells[2 * p] = key
-        cells[2 * p + 1] += weights[i] if weighted else 1
-    return new
+@inner
+def _count_hits(table, cell, lg, keys, mores, weights, work):
+    """Count the items found at their first cell, without a branch; ``work.missed`` gets the other rows.
 
-
-@kernel
-def add_longs(tables, groups, keys, weights, start, lg_max):
-    """Count rows from `start` on; `groups` empty is all group 0, `weights` empty all 1.
-
-    Returns the first row not taken: less than the rows there are where the arena must grow first.
+    Long strings are looked up with the others.
     """
-    cells, base, lgs, active, _, weight, _ = tables
-    homes = np.empty(_STRETCH, np.int64)
-    missed = np.empty(_STRETCH + 1, np.int64)
-    n = len(keys)
-    single = len(groups) == 0
-    weighted = len(weights) > 0
+    weighted, longs = len(weights) > 0, np.int64(len(cell) == LONG)
+    shift, second = np.uint64(64 - lg), np.uint64(len(cell) - 2)
+    homes, missed = work.homes[: len(keys)], work.missed
+    for i in range(len(keys)):
+        homes[i] = np.uint64(len(cell)) * (hashed(keys[i], mores[i], cell) >> shift)
+    misses = np.uint64(0)
+    for i in range(len(keys)):
+        at = homes[i]
+        same = np.int64(table[at] == keys[i]) & np.int64(table[at + second] == mores[i])
+        hit = same & np.int64(table[at + np.uint64(1)] > 0) & (longs | np.int64(mores[i] >= 0))
+        table[at + np.uint64(1)] += hit * (weights[i] if weighted else 1)
+        missed[misses] = i
+        misses += np.uint64(1 - hit)
+    return np.int64(misses)
+
+
+@inner
+def _count(tables, g, rows, first, end, work):
+    """Count a stretch of rows in a group whose table can't overfill by it."""
+    group, weighted = tables.groups[g], len(rows.weights) > 0
+    keys, mores, begins = rows.keys[first:end], rows.mores[first:end], rows.begins[first:end]
+    weights = rows.weights[first:end] if weighted else rows.weights
+    base, lg, left, new = group.base, group.lg, end - first, np.int64(0)
+    if left >= _FEW:
+        table = tables.cells[base : base + (len(tables.cell) << lg)]
+        left = _count_hits(table, tables.cell, lg, keys, mores, weights, work)
+    for m in range(left):
+        i = work.missed[m] if end - first >= _FEW else m
+        each = weights[i] if weighted else np.int64(1)
+        new += insert(tables, base, lg, keys[i], mores[i], rows.data, begins[i], each)
+    group.active += new
+    total = np.int64(end - first)
+    if weighted:
+        total = np.int64(0)
+        for weight in weights:
+            total += weight
+    group.weight += total
+
+
+@lean
+def add(tables, rows, work, start):
+    """Count rows from number `start` on, as `resume` has it."""
+    n, lg_max = len(rows.keys), tables.lg_max
+    single = len(rows.groups) == 0
     i = start
     while i < n:
-        g = np.int64(0) if single else groups[i]
-        if active[g] > limit(lgs[g], lg_max) and not roomy(tables, g, 2, lg_max):
-            return i
+        g = np.int64(0) if single else rows.groups[i]
+        group = tables.groups[g]
+        if group.active > limit(group.lg, lg_max) and not roomy(tables, g):
+            return i, NO_ROOM
         last = min(n, i + _STRETCH)
         end = last if single else i + 1
-        while end < last and groups[end] == g:
+        while end < last and rows.groups[end] == g:
             end += 1
-        lg = np.int64(lgs[g])
-        size = max(min(end - i, limit(lg, lg_max) - active[g]), 1)
-        if size < _SHORT:
-            for j in range(i, i + size):
-                each = weights[j] if weighted else 1
-                active[g] += insert_long(cells, base[g], lg, keys[j], each)
-                weight[g] += each
-        else:
-            some = weights[i : i + size] if weighted else weights
-            table = cells[base[g] : base[g] + (np.int64(2) << lg)]
-            active[g] += _add_stretch(table, lg, keys[i : i + size], some, homes, missed)
-            weight[g] += some.sum() if weighted else size
-        if active[g] > capacity(lg_max):
-            settle(tables, g, 2, lg_max)
-        i += size
-    return n
+        end = i + max(min(end - i, limit(group.lg, lg_max) - group.active), 1)
+        if group.active + end - i > capacity(lg_max) and not can_purge(tables, group.active + end - i):
+            return i, NO_SCRATCH
+        _count(tables, g, rows, i, end, work)
+        if group.active > capacity(lg_max):
+            settle(tables, g)
+        i = end
+    return n, DONE
 
 
-@kernel
-def find_long(tables, g, key):
-    """The counter of a long, 0 if it has none."""
-    lg = np.int64(tables[LG][g])
-    if lg == 0:
+@lean
+def count_of(tables, g, rows):
+    """The counter of the one item given, 0 if it has none."""
+    group = tables.groups[g]
+    if group.lg == 0:
         return np.int64(0)
-    p = home(key, lg)
-    base = tables[BASE][g]
-    while tables[CELLS][base + 2 * p + 1] != 0 and tables[CELLS][base + 2 * p] != key:
-        p = (p + 1) & ((np.int64(1) << lg) - 1)
-    return tables[CELLS][base + 2 * p + 1]
+    at = find(tables, group.base, group.lg, rows.keys[0], rows.mores[0], rows.data, rows.begins[0])
+    return tables.cells[at + 1]

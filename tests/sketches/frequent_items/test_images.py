@@ -112,7 +112,7 @@ def test_no_byte_beyond_a_string_is_read(guarded: Any) -> None:
 def test_a_bad_row_is_named_and_nothing_merged() -> None:
     good = FrequentItems().update(["a"]).to_bytes()
     groups = FrequentItemsGroups(1)
-    with pytest.raises(SketchError, match="row 2 is no image"):
+    with pytest.raises(SketchError, match="row 2 is not an image"):
         groups.merge(np.zeros(4, np.int64), pa.array([good, None, good[:-1], good]))
     assert groups[0] == FrequentItems()
     groups.merge(np.zeros(2, np.int64), pa.array([None, good]))
