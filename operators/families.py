@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..sketches.core.protocol import Groups, Sketch
 
 MOMENT = ("time", "partition", "offset")
-"""The inputs that every row has by itself, so that nobody names a column for them."""
+"""The inputs that every row has by itself, without a column being named for them."""
 
 _ROOT = __package__.rpartition(".")[0]
 
@@ -42,7 +42,7 @@ class Family:
 
     @property
     def exact(self) -> bool:
-        """Whether the aggregate is a plain column and no sketch."""
+        """Whether the aggregate's column holds plain values, not sketches."""
         return self.place.endswith("Groups")
 
     def sketch_class(self) -> type[Sketch]:
@@ -57,7 +57,7 @@ class Family:
 
     @property
     def asked(self) -> Aggregated:
-        """What the class says of itself as an aggregate; imports it."""
+        """How the class describes itself as an aggregate; imports it."""
         return self.groups_class().aggregate
 
     @property
@@ -67,7 +67,7 @@ class Family:
 
     @property
     def answer(self) -> Mapping[str, Any]:
-        """The parameters of the question asked in the end."""
+        """The parameters of the answer, with their defaults."""
         return self.asked.answer
 
     @property
@@ -135,7 +135,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def family(name: str) -> Family:
-    """The line of an aggregate. Raises `KeyError` naming those there are.
+    """The line of an aggregate. Raises `KeyError` naming all there are.
 
     >>> family("distinct").params["lg_k"]
     12

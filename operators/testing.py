@@ -1,6 +1,6 @@
-"""Try a stream out with no broker and a clock that you move: for the tests of your own streams.
+"""Try out a stream without a broker, on a clock that you move: for the tests of your own streams.
 
-The worker's and the merger's real parts run, as in Kafka's `TopologyTestDriver`; only Kafka is left out.
+The real parts of the worker and the merger run, as in Kafka's `TopologyTestDriver`; only Kafka is left out.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Refused:
 class StreamTester:
     """Feed rows, move the clock, see the windows that closed.
 
-    `partitions` is the number of input partitions, `start` what the clock shows at first, `idle_seconds` the
-    silence after which a partition idles. Messages carry the clock's time as their timestamp.
+    `partitions` is the number of input partitions, `start` the time that the clock shows at first,
+    `idle_seconds` the silence after which a partition is idle. Messages have the clock's time as their
+    timestamp.
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count
@@ -65,11 +66,11 @@ class StreamTester:
 
     @property
     def account(self) -> Account:
-        """What became of the rows so far."""
+        """What became of all rows so far."""
         return self._merger.state.account
 
     def feed(self, rows: pl.DataFrame | Iterable[Mapping[str, Any]], partition: int = 0) -> Account:
-        """Let a partition receive rows; gives what became of these."""
+        """Let a partition receive rows; gives what became of them."""
         schema = self.stream.source.schema
         frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(list(rows), schema=schema)
         progress = self._inputs[partition]
@@ -99,14 +100,14 @@ class StreamTester:
         return self
 
     def windows(self) -> pl.DataFrame:
-        """The answers of the windows that closed since the last time.
+        """The answers of the windows that closed since the last call.
 
-        One that only silence closed may come again, whole (`Stream.start`).
+        A window that only silence has closed may come again, whole (see `Stream.tumbling`).
         """
         return query(self.tables())
 
     def tables(self) -> pa.Table:
-        """The table of sketches of the windows that closed since the last time."""
+        """The table of sketches of the windows that closed since the last call."""
         closed, self._closed = self._closed, self._none()
         return closed.table()
 

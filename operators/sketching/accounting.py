@@ -1,4 +1,4 @@
-"""What became of every row that was read."""
+"""What became of every message that was read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 class Account:
     """Counts of messages, each in exactly one place: ``read == counted + filtered + late + dead_lettered``.
 
-    A message counts once however many rows an explode makes of it: as counted where any of them is in the
-    table, as filtered where none is left.
+    A message counts once however many rows `explode` makes of it: as counted if any of them is in the table,
+    as filtered if none is left.
 
     >>> Account(read=3, counted=2, late=1) + Account(read=1, dead_lettered=1)
     Account(read=4, counted=2, filtered=0, late=1, dead_lettered=1)
@@ -46,5 +46,5 @@ class Account:
         return self.read == self.counted + self.filtered + self.late + self.dead_lettered
 
     def to_dict(self) -> dict[str, int]:
-        """By name, for JSON."""
+        """The counts by name, for JSON."""
         return asdict(self)

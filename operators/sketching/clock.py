@@ -1,4 +1,4 @@
-"""The clock on the wall, as far as it can be trusted."""
+"""The wall clock, as far as it can be trusted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _BEGAN = time.time() - time.monotonic()
 def wall_clock() -> float:
     """Seconds since 1970, UTC, by a clock that is never set back while this process lives.
 
-    Rows are judged by it: were it set back by hours, every row that is on time would seem to be ahead.
+    Rows are judged by it: if it were set back by hours, every row that is on time would seem to be ahead.
     """
     return max(time.time(), _BEGAN + time.monotonic())

@@ -1,21 +1,22 @@
-"""Up to where windows may close: the watermark over all partitions, those that idle included.
+"""How far windows may close: the watermark over all partitions, idle ones included.
 
-Each partition holds windows open up to its own watermark, that of its rows. One that is silent can't hold
-them for ever, and yet its silence must not condemn the rows with which it wakes:
+Each partition holds windows open up to its own watermark, that of its rows. A silent one can't hold them for
+ever, and yet the rows with which it wakes must not be late because of its silence:
 
-- A silent partition is taken to be as far as its own watermark plus its silence, or as the furthest of all.
-  But the furthest may have a clock that is ahead: so no further than the clock on the wall less the stream's
-  delay, or, in streams that are ahead of that, the slowest of those that have had rows.
-- When all are silent, windows close that have rows, and no time passes beyond them: what was written
-  meanwhile and comes later (a producer that was cut off) finds its windows open. Those that the clock alone
-  has closed, with no row past them, close for now and not for good: the backlog begins in the very window
-  that the pause has cut. They do so for good once rows are past them, or after `KEPT_US` more of silence.
-- When the stream wakes, the partitions do so one after the other: those that are still silent are waited for
-  as long as made them idle.
+- A silent partition is taken to be as far as its own watermark plus its silence, or as the furthest of all
+  partitions. As the furthest may have a clock that is ahead, this goes no further than the wall clock less
+  the stream's delay, or, in streams that are ahead of that, the slowest partition that has had rows.
+- When all are silent, windows that have rows close, and time stops there: rows that were written meanwhile
+  and come later (from a producer that was cut off) find their windows open. Windows that only the clock has
+  closed, with no row past them, are closed for now and not for good, since the backlog begins in the very
+  window that the pause has cut. They close for good once rows are past them, or after another `KEPT_US` of
+  silence.
+- When the stream wakes, partitions wake one after the other: those that are still silent are waited for, for
+  as long as it took them to become idle.
 
-What closes for good is never taken back: rows that come for it are late. A window that is closed for now was
-given out as well; where it can be given out again (`operators.consumer`) rows that come for it count, and
-where a window can be given out only once (Spark's append mode) it is final there.
+A window that is closed for good stays closed: rows that come for it are late. A window that is closed for now
+was given out as well. Where it can be given out again (`operators.consumer`), rows that come for it count;
+where a window can be given out only once (Spark's append mode), it is final.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from .silence import Rest
 K = TypeVar("K")
 
 KEPT_US = 3_600_000_000
-"""For how much longer a silence may last before what it alone has closed is closed for good.
+"""How much longer a silence must last until windows that it alone has closed are closed for good.
 
-All that while the table topic keeps such a window's deltas and those that tell of the silence, and a restart
-reads them again.
+Until then the table topic keeps such a window's deltas and those that note the silence, and a restart reads
+them again.
 """
 
 
@@ -42,8 +43,8 @@ reads them again.
 class Mark:
     """How far one partition is in event time (int64 microseconds).
 
-    `time` is that of its rows; `rest` tells that it is silent, and until it is so for `wait_us` it is waited
-    for.
+    `time` is that of its rows; `rest` says that it is silent. It is waited for until it has been silent for
+    `wait_us`.
     """
 
     time: PartitionTime = field(default_factory=PartitionTime)
@@ -52,17 +53,17 @@ class Mark:
 
     @property
     def idle(self) -> bool:
-        """Whether it holds nothing open any more."""
+        """Whether it no longer holds windows open."""
         return self.rest is not None and self.rest.us >= self.wait_us
 
     @property
     def silent_us(self) -> int:
-        """For how long nothing has come, if it idles."""
+        """How long nothing has come, if it is idle."""
         return self.rest.us if self.rest is not None and self.idle else 0
 
 
 def tell(marks: Mapping[K, Mark], partition: K, rest: Rest | None) -> None:
-    """Note that a partition is silent, or not; where it wakes the whole stream, the others are waited for."""
+    """Note that a partition is silent, or not. If it wakes the whole stream, the others are waited for."""
     mark = marks[partition]
     if rest is None and mark.rest is not None:
         others = [other for at, other in marks.items() if at != partition]
@@ -73,13 +74,13 @@ def tell(marks: Mapping[K, Mark], partition: K, rest: Rest | None) -> None:
     if rest is None:
         mark.wait_us = 0
     elif mark.rest is not None and rest.us < mark.rest.us and not mark.idle:
-        # Its silence is measured anew, by another worker: so is the wait.
+        # Another worker measures its silence anew, so the wait begins anew, too.
         mark.wait_us = rest.us + rest.patience_us
     mark.rest = rest
 
 
 class Closing(NamedTuple):
-    """Windows that end at or before `final_us` close for good, those up to `due_us` at least for now.
+    """Windows that end at or before `final_us` close for good, later ones up to `due_us` for now.
 
     Both are event times in int64 microseconds; `due_us` is the later one only while all partitions are
     silent.
@@ -90,7 +91,7 @@ class Closing(NamedTuple):
 
 
 def closing(marks: Collection[Mark], window: Window, delay_us: int) -> Closing:
-    """Up to where windows may close.
+    """How far windows may close.
 
     >>> from ..definition.windows import Tumbling
     >>> minute, second = Tumbling.every("1m"), 1_000_000
@@ -121,7 +122,7 @@ def closing(marks: Collection[Mark], window: Window, delay_us: int) -> Closing:
     reached = min(map(reached_by, going))
     if any(not mark.idle for mark in going):
         return Closing(reached, reached)
-    # Nothing has come since, so time goes no further than what has: the last windows that have rows.
+    # Nothing has come since, so time goes no further than the last windows that have rows.
     beginnings = {
         window.pane_start(time) for mark in known for time in (mark.time.seen_us, mark.time.latest_us)
     }

@@ -1,8 +1,8 @@
-"""Messages that can't be counted go to a topic of their own, as they came, with the reason.
+"""Messages that can't be counted go unchanged to a topic of their own, with the reason.
 
-Value and key are the message's own bytes; the headers say `reason`, `topic`, `partition`, `offset` and
-`timestamp` (milliseconds since 1970). The message's own headers are not kept. Where the topic takes no
-message so large, the bytes are cut, and the header `cut` says how many the value had.
+Value and key are the message's own bytes. The headers are `reason`, `topic`, `partition`, `offset` and
+`timestamp` (milliseconds since 1970); the message's own headers are not kept. If the message is too large for
+the topic, its bytes are cut, and the header `cut` says how many the value had.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ..kafka.outgoing import ANY_PARTITION, Outgoing
 
 LARGEST_REASON = 500
 LARGEST_LETTER = 64 * 1024 * 1024
-"""Bytes that a producer of dead letters must be able to send."""
+"""The message size that a producer of dead letters must be able to send."""
 TOPIC_CONFIG = {"max.message.bytes": str(LARGEST_LETTER)}
-"""Of a dead-letter topic that is made here: what the input's topic takes, this one should, too."""
+"""The settings of dead-letter topics made here: they take any message that the input's topic takes."""
 
 _LARGEST_VALUE = LARGEST_LETTER - 64 * 1024
 
@@ -35,7 +35,7 @@ class DeadLetter:
 
     @classmethod
     def of(cls, topic: str, messages: Messages, row: int, reason: str) -> DeadLetter:
-        """Of one of a batch of a topic's messages."""
+        """The dead letter of one message of a batch."""
         return cls(
             topic,
             int(messages.partition[row]),
@@ -48,11 +48,11 @@ class DeadLetter:
 
     @property
     def size(self) -> int:
-        """Its bytes, about."""
+        """Its approximate size in bytes."""
         return len(self.value or b"") + len(self.key or b"") + len(self.reason) + 100
 
     def outgoing(self, topic: str) -> Outgoing:
-        """As a message for the dead-letter topic."""
+        """The message for the dead-letter topic."""
         headers: list[tuple[str, bytes | None]] = [
             ("reason", self.reason[:LARGEST_REASON].encode(errors="replace")),
             ("topic", self.topic.encode()),

@@ -16,12 +16,12 @@ from .silence import Rest
 class Delta:
     """The sketches of the messages `first` … `next` − 1 of an input partition.
 
-    A range may be empty (``first == next``): it says that the partition is silent. `time` is the partition's
-    event time after these messages, `rest` its silence (None: it may hold something to read), `messages` the
-    messages counted by the start of their pane (int64 microseconds); after one with `more` others follow
-    that were sent together. With several table partitions each gets its own groups in `table` (None: no
-    rows), and all else alike. `source` is the input topic's id, which one made anew under its name does not
-    share; empty where brokers have no ids.
+    A range may be empty (``first == next``), to say that the partition is silent. `time` is the partition's
+    event time after these messages, `rest` its silence (None: it may hold something to read), `messages` how
+    many messages were counted by the start of their pane (int64 microseconds). After a delta with `more`,
+    others follow that were sent together with it. With several table partitions each gets its own groups in
+    `table` (None: no rows), and all else alike. `source` is the input topic's id, which changes if the topic
+    is deleted and made anew; empty if brokers have no ids.
     """
 
     fingerprint: str
@@ -39,5 +39,5 @@ class Delta:
 
     @property
     def told(self) -> str:
-        """Its range, for messages to people."""
+        """Its range, for error messages."""
         return f"{self.topic}[{self.partition}] {self.first}…{self.next}"

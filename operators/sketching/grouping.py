@@ -1,8 +1,8 @@
-"""Group numbers for rows: the same number for the same window and keys, without a Python object a row.
+"""Group numbers for rows: the same number for the same window and keys, without Python objects for rows.
 
 Keys are hashed to 128 bits from Arrow's buffers and looked up in one open-addressing table that grows as
-groups appear. Two groups are taken for one where all 128 bits agree: with a billion groups, that is less
-likely than 10⁻²⁰. The same hash decides which partition of a table topic a group belongs to.
+groups appear. Two groups are confused only if all 128 bits agree: with a billion groups, the probability is
+below 10⁻²⁰. The same hash decides which partition of a table topic a group belongs to.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def hash_keys(keys: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, np.ndarr
     h1 = np.zeros(rows, np.uint64)
     h2 = np.zeros(rows, np.uint64)
     for key in keys:
-        # Decimals of one type are equal where their digits are.
+        # Decimals of one type are equal if their digits are.
         values = stored_values(key.cast(pa.string()) if pa.types.is_decimal(key.type) else key)
         more1, more2 = hash_values(values)
         if values.rows is not None:

@@ -1,4 +1,4 @@
-"""Messages in, sketches by partition out: decoding, cutting at offsets, and what can't be counted."""
+"""Messages in, sketches by partition out: decodes, cuts at offsets, refuses what can't be counted."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .progress import Progress
 from .remarks import Remarks
 
 _MOST_RUNS = 64
-"""Messages that come in more stretches than this are put in order by partition first."""
+"""Messages in more stretches of one partition than this are sorted by partition first."""
 
 
 class Intake:
     """What a worker holds between two checkpoints: the progress of its partitions and what it refused.
 
-    `ready` are deltas that had to be cut before the checkpoint, in order; `remarks` what there is to say of
-    the messages. `alive` is called while rows that fail are looked for one by one, which may take long.
+    `ready` holds deltas that had to be cut before the checkpoint, in order; `remarks` the remarks about the
+    messages. `alive` is called during the search for rows that fail, which may take long.
     """
 
     def __init__(
@@ -42,24 +42,24 @@ class Intake:
         self._cuts: dict[int, list[int]] = {}
 
     def begin(self, partition: int, progress: Progress, cuts: list[int]) -> None:
-        """Take a partition up; its deltas end at each offset of `cuts` at least."""
+        """Take up a partition. Its deltas end at each offset of `cuts`, and elsewhere."""
         self.progress[partition] = progress
         self._cuts[partition] = sorted(cuts)
 
     def forget(self) -> None:
-        """Drop everything that was not delivered: others read it again."""
+        """Drop everything that was not delivered; another worker reads it again."""
         self.progress.clear()
         self._cuts.clear()
         self.clear()
 
     def clear(self) -> None:
-        """What was ready is delivered."""
+        """Forget the deltas that were ready: they are delivered."""
         self.ready.clear()
         self.dead.clear()
         self.dead_bytes = 0
 
     def take(self, messages: Messages) -> None:
-        """Sketch a batch of messages; those of partitions not taken up, or outside their range, are left."""
+        """Sketch a batch of messages, except those of partitions not taken up or outside their range."""
         if len(_runs(messages.partition)) > _MOST_RUNS:
             messages = messages.select(np.argsort(messages.partition, kind="stable"))
         for part, decoded in self._plan.source.decoded(messages):
@@ -72,7 +72,7 @@ class Intake:
         self.remarks.look()
 
     def pass_to(self, partition: int, offset: int) -> None:
-        """There is nothing more to read before `offset`: only markers of transactions, or gaps."""
+        """Note that only transactions' markers or gaps are left before `offset`."""
         progress = self.progress[partition]
         while self._cuts[partition] and self._cuts[partition][0] <= offset:
             progress.skip(self._cuts[partition].pop(0))
@@ -80,7 +80,7 @@ class Intake:
         progress.skip(offset)
 
     def end_of(self, partition: int) -> int | None:
-        """Where a partition's reading ends, if it does."""
+        """The offset where a partition's reading ends, if it does."""
         return None if self._plan.ends is None else self._plan.ends.get(partition, 0)
 
     def _take_run(self, partition: int, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
@@ -119,7 +119,7 @@ class Intake:
         progress.skip(following, int(last - first))
 
     def _check_order(self, partition: int, offsets: np.ndarray) -> None:
-        """Event time is judged by the order of offsets: out of it, on-time rows would be told late."""
+        """Raise if offsets are out of order: rows that are on time would be judged late."""
         if (np.diff(offsets) <= 0).any():
             at = int(np.argmax(np.diff(offsets) <= 0))
             raise ReadError(
@@ -137,6 +137,6 @@ class Intake:
 
 
 def _runs(partition: np.ndarray) -> list[tuple[int, int]]:
-    """The stretches of one partition side by side."""
+    """The stretches of consecutive messages of one partition."""
     edges = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist(), len(partition)]
     return list(itertools.pairwise(edges)) if len(partition) else []

@@ -1,14 +1,14 @@
-"""Event time of one partition: how far it is, and which rows come too late or from a broken clock.
+"""Event time of one partition: how far it is, and which rows are late or from a broken clock.
 
-A row is late when its last window ends at or before the watermark that its partition had reached before it:
-the latest event time of the rows before, less the delay. So it depends on the rows' order alone, not on how
-they are cut into batches, not on the clock on the wall, and not on other partitions.
+A row is late if its last window ends at or before the watermark that its partition had reached before it: the
+latest event time of the rows before, less the delay. So lateness depends on the order of rows alone, not on
+how they are cut into batches, nor on the wall clock, nor on other partitions.
 
-One row with a wrong clock must not condemn those that follow. So a row that is more than `max_ahead` past all
-before it counts in its own window but moves nothing by itself: its partition's time jumps only once
-`CONFIRMED` rows in a row lie there. A recording that pauses for a night goes on as many rows later; a single
-wrong row is forgotten with the next right one. The very first rows of a partition may be the wrong ones:
-among those, two in a row that agree to `max_ahead` move its time from where it was, back as well.
+One row from a wrong clock must not make those that follow late. So a row that is more than `max_ahead` past
+all rows before it counts in its own window but does not move time: its partition's time jumps only once
+`CONFIRMED` rows in a row lie there. A recording that pauses for a night goes on that many rows later; a
+single wrong row is forgotten with the next right one. The first rows of a partition may themselves be wrong:
+among those, two in a row that agree to within `max_ahead` move its time, backwards as well.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 from ..definition.windows import EARLIEST, Window
 
 YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""Event times from the first, below the second, are dates that every engine knows."""
+"""Event times from the first up to, not including, the second are dates that every engine knows."""
 
 CONFIRMED = 20
-"""So many rows one after the other must lie past a jump for it to be believed."""
+"""A jump is believed once this many rows in a row lie past it."""
 
 
 @dataclass(slots=True)
@@ -32,8 +32,8 @@ class PartitionTime:
     """How far a partition is in event time (int64 microseconds).
 
     `seen_us` is the latest event time that is believed. The last `ahead` rows were too far from it to be
-    believed, and lay from `low_us` to `high_us`. `rows` counts the first `CONFIRMED`. Windows that end at or
-    before `closed_us` have been given out, whatever the partition has seen.
+    believed; they lay from `low_us` to `high_us`. `rows` counts rows up to `CONFIRMED`. Windows that end at
+    or before `closed_us` have been given out, whatever the partition has seen.
     """
 
     seen_us: int = EARLIEST
@@ -44,18 +44,18 @@ class PartitionTime:
     high_us: int = EARLIEST
 
     def watermark(self, delay_us: int) -> int:
-        """No row with a window that ends at or before this time will be counted any more."""
+        """Rows whose window ends at or before this time are no longer counted."""
         return max(EARLIEST, self.seen_us - delay_us)
 
     @property
     def latest_us(self) -> int:
-        """The latest event time, were the rows that wait to be confirmed believed."""
+        """The latest event time if the rows that wait for confirmation were believed."""
         return max(self.seen_us, self.high_us) if self.ahead else self.seen_us
 
     def late(
         self, times_us: np.ndarray, window: Window, delay_us: int, max_ahead_us: int = -1
     ) -> np.ndarray | None:
-        """Which of the next rows are late, as a mask; None if none is. Takes the rows as seen.
+        """Take in the next rows; gives a mask of those that are late, None if none is.
 
         A negative `max_ahead_us` believes every jump at once.
         """
@@ -77,11 +77,11 @@ class PartitionTime:
         return late if late.any() else None
 
     def to_list(self) -> list[int]:
-        """As plain numbers, for those who keep it beside an offset."""
+        """As plain numbers, to be kept beside an offset."""
         return list(astuple(self))
 
     def _believe(self, times_us: np.ndarray, max_ahead_us: int) -> np.ndarray:
-        """The time that was believed before each row, which may lie far ahead. Takes the rows as seen."""
+        """Take in rows that may lie far ahead; gives the time that was believed before each."""
         young = min(CONFIRMED - self.rows, len(times_us))
         before = np.empty(len(times_us), np.int64)
         self._one_by_one(times_us[:young], max_ahead_us, before)
@@ -123,7 +123,7 @@ class PartitionTime:
 
 
 def _latest_before(times_us: np.ndarray, seen_us: int) -> np.ndarray:
-    """For each row the latest time of those before it."""
+    """The latest time before each row."""
     before = np.empty(len(times_us), np.int64)
     before[0] = seen_us
     np.maximum.accumulate(times_us[:-1], out=before[1:])
@@ -135,9 +135,10 @@ def broken_clocks(
 ) -> np.ndarray | None:
     """Which rows' event times can't be true, as a mask; None if all can.
 
-    Those outside the years 1 to 9999, and those more than `max_ahead_us` past the clock on the wall
-    (`now_us`), or past their message's own timestamp where there is one. The timestamp alone doesn't do: most
-    are the producer's, from the very clock that is wrong. A negative `max_ahead_us` takes any.
+    These are times outside the years 1 to 9999, and those more than `max_ahead_us` past the wall clock
+    (`now_us`) or past their message's own timestamp, if it has one. The timestamp alone is not enough: most
+    are the producer's, from the same clock that is wrong. With a negative `max_ahead_us` any time can be
+    true.
     """
     if not len(times_us):
         return None

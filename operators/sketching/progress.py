@@ -1,4 +1,4 @@
-"""One input partition in a sketching worker: what was read of it since the last delta."""
+"""One input partition in a sketching worker: what it read since the last delta."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .sketcher import Place, Sketcher
 class Progress:
     """Sketches, offsets, event time and account of one partition, from `first` on.
 
-    `rest` is what is known of its silence, if anything; `heard` whether a row with an event time has come
-    since that was last set to False.
+    `rest` says how long it has been silent, if it has; `heard` whether a row with an event time has come
+    since it was last set to False.
 
-    Nothing of it outlives the worker: what was not sent as a delta is read again by whoever comes next.
+    Nothing of this outlives the worker: the next one reads again whatever was not sent as a delta.
     """
 
     def __init__(
@@ -69,17 +69,17 @@ class Progress:
             self.rest = None
 
     def skip(self, next_offset: int, dead_lettered: int = 0) -> None:
-        """Pass messages that gave no rows."""
+        """Move on over messages that gave no rows."""
         self.account += Account(read=dead_lettered, dead_lettered=dead_lettered)
         self.next = max(self.next, next_offset)
 
     @property
     def pending(self) -> bool:
-        """Whether there is anything to tell that the last delta didn't."""
+        """Whether there is anything new since the last delta."""
         return self._told != (self.next, self.time, self.rest)
 
     def delta(self) -> Delta:
-        """All since the last delta; starts empty again."""
+        """The delta of everything since the last one; starts empty again."""
         messages = self._sketcher.messages
         found = Delta(
             fingerprint=self._fingerprint,

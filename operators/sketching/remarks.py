@@ -1,6 +1,6 @@
-"""What somebody should be told of a stream's messages, once: that most can't be counted, or miss a field.
+"""Warnings about a stream's messages, given once: most can't be counted, or no message has some field.
 
-Both are mostly a mistake in the stream's definition, which otherwise shows in nothing but numbers.
+Both usually come from a mistake in the stream's definition, which otherwise shows only in numbers.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SAMPLE = 200
 _MOST_KINDS = 1_000
 _SHOWN = 200
 _VALUES = re.compile(r"'[^']*'|-?\d[\d.e+-]*")
-"""What differs between two reasons of the same kind."""
+"""The parts in which two reasons of the same kind differ."""
 
 
 class Remarks:
-    """The messages of a topic as one worker sees them. What it says is logged, and stands in `told`.
+    """Looks at the messages of a topic as one worker sees them. Its remarks are logged and kept in `told`.
 
-    `schema` are the columns of the values, `letters` names the topic that refused messages go to.
+    `schema` holds the columns of the values; `letters` names the topic for refused messages.
     """
 
     def __init__(self, topic: str, schema: Mapping[str, Any], letters: str | None = None) -> None:
@@ -46,7 +46,7 @@ class Remarks:
         self._sample: list[bytes] = []
 
     def saw(self, messages: Messages, decoded: Decoded) -> None:
-        """A batch of messages, and the rows that were made of it."""
+        """Look at a batch of messages and the rows made of it."""
         self._read += len(messages)
         self._rows += decoded.frame.height
         if not self._unseen or not decoded.frame.height:
@@ -58,7 +58,7 @@ class Remarks:
             self._sample += [messages.value_at(row) or b"" for row in wanted.tolist()]
 
     def refused(self, letter: DeadLetter) -> None:
-        """A message that can't be counted."""
+        """Note a message that can't be counted."""
         self._refused += 1
         kind = _VALUES.sub("…", letter.reason)
         if kind in self._first or len(self._first) < _MOST_KINDS:
@@ -66,9 +66,9 @@ class Remarks:
             self._first.setdefault(kind, letter)
 
     def look(self, messages: int = 20, rows: int = 1_000) -> None:
-        """Say what is to be said, once there are so many messages, or so many rows.
+        """Give the remarks that are due once enough messages and rows were seen.
 
-        Where nothing more is to come, one of each is enough.
+        At the end of a stream one of each is enough.
         """
         if not self._warned and 2 * self._refused > self._read >= messages:
             self._warned = True
@@ -95,7 +95,7 @@ class Remarks:
 
     def _on_fields(self, unseen: set[tuple[str, ...]]) -> None:
         seen = {path: None for value in self._sample for path in _names(value)}
-        # A null that is written out is a value like others; an object that is missing stands for its fields.
+        # An explicit null counts as present; a missing object stands for all of its fields.
         missing = sorted(p for p in unseen if p not in seen and p[:-1] not in unseen)
         if not missing:
             return

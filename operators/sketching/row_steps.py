@@ -17,7 +17,7 @@ from ..definition.stream import Stream
 from ..formats.failures import why
 
 Refuse = Callable[[np.ndarray, str], None]
-"""Told of rows that can't be counted: their numbers in the caller's frame, and why."""
+"""Called with rows that can't be counted: their numbers in the caller's frame, and the reason."""
 
 T = TypeVar("T")
 
@@ -26,26 +26,26 @@ _FEW = 16
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of a caller's frame, and their places in it (`numbers`)."""
+    """Some rows of a caller's frame, and their numbers in it."""
 
     frame: pl.DataFrame
     numbers: np.ndarray
 
     def keep(self, kept: np.ndarray) -> Rows:
-        """The rows of a mask."""
+        """The rows that a mask selects."""
         return Rows(self.frame.filter(pl.Series(kept)), self.numbers[kept])
 
     def slice(self, start: int, stop: int) -> Rows:
-        """Some rows side by side."""
+        """A slice of consecutive rows."""
         return Rows(self.frame[start:stop], self.numbers[start:stop])
 
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """Rows after all steps: the columns that are needed, and which rows of the caller's frame they come from.
+    """Rows after all steps: the columns that are needed, and the caller's rows that they come from.
 
-    `numbers` are those, in order; a row that an explode made several of is there as often. `filtered` rows of
-    the caller's left none.
+    `numbers` are the numbers of those rows, in order, repeated for a row that `explode` made several of.
+    `filtered` is how many of the caller's rows left none.
     """
 
     frame: pl.DataFrame
@@ -53,14 +53,14 @@ class Stepped:
     filtered: int
 
     def keep(self, kept: np.ndarray) -> Stepped:
-        """The rows of a mask."""
-        # A frame without columns, where rows are only counted, has no rows either.
+        """The rows that a mask selects."""
+        # A frame without columns, as for rows that are only counted, can't hold rows.
         frame = self.frame.filter(pl.Series(kept)) if self.frame.width else self.frame
         return Stepped(frame, self.numbers[kept], self.filtered)
 
 
 class RowSteps:
-    """What happens to rows between decoding and sketching, for the sketches' columns or for those named."""
+    """The steps between decoding and sketching, for the columns that sketches need or for those named."""
 
     def __init__(self, stream: Stream, columns: Iterable[str] | None = None) -> None:
         self._stream = stream
@@ -72,7 +72,7 @@ class RowSteps:
         self._of_time = [] if stream.time is None else stream.time.meta.root_names()
 
     def apply(self, frame: pl.DataFrame, refuse: Refuse) -> Stepped:
-        """The rows of a decoded frame after all steps, in order; those on which a step fails are refused.
+        """Apply all steps to a decoded frame, in order; rows on which a step fails are refused.
 
         Raises `ValueError` for a frame without the columns of the stream's source.
         """
@@ -91,14 +91,17 @@ class RowSteps:
     def event_times(
         self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, left: Stepped, refuse: Refuse
     ) -> tuple[Stepped, np.ndarray]:
-        """Of the rows that are left after all steps, those that have an event time, and that of each.
+        """The rows left after all steps that have an event time, and their times.
 
-        Times are int64 microseconds in UTC. The others are refused: a row that was filtered out needs no
-        event time, so this comes after the steps, though the time is found in the row as it was decoded.
+        Times are int64 microseconds in UTC. Rows without one are refused. A row that was filtered out needs
+        no event time, so this comes after the steps, although the time is taken from the row as it was
+        decoded.
         """
         if self._stream.time is None:
             if timestamps_ms is None:
-                raise ValueError("this stream's event time is the messages' timestamp, but none were given")
+                raise ValueError(
+                    "this stream's event time is the messages' timestamp, but no timestamps were given"
+                )
             return left, timestamps_ms[left.numbers] * np.int64(1000)
         kept = once(left.numbers)
         columns = frame.select(self._of_time) if self._of_time else frame
@@ -117,14 +120,14 @@ class RowSteps:
         return left, found
 
     def _times(self, rows: Rows) -> tuple[pl.Series, pl.Series]:
-        """What the stream's expression gave, and the same as points in time."""
+        """The values of the stream's time expression, and the same as points in time."""
         given = rows.frame.select(self._stream.time).to_series()
         return given, in_utc(given)
 
     def _transformed(self, rows: Rows) -> pl.DataFrame:
         frame, carried = rows.frame.lazy(), tuple[str, ...]()
         if self._stream.drops_rows:
-            # The one name that a stream keeps for itself.
+            # A name that streams reserve.
             carried = (TIME,)
             frame = frame.with_columns(pl.Series(TIME, rows.numbers))
         return self._stream.transform(frame, carried).select(*self._wanted, *carried).collect()
@@ -141,9 +144,9 @@ def once(numbers: np.ndarray) -> np.ndarray:
 
 
 def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows, T]:
-    """`run` over the rows on which it doesn't fail; the others are refused with its error.
+    """Call `run` on the rows on which it doesn't fail; refuse the others with its error.
 
-    Expressions hold functions of the user's, too, so what fails may raise anything.
+    Expressions may hold functions of the user's own, which may raise anything.
     """
     try:
         return rows, run(rows)
@@ -159,9 +162,9 @@ def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows
 def _failures(
     rows: Rows, run: Callable[[Rows], object], start: int, error: BaseException
 ) -> Iterator[tuple[int, str]]:
-    """The places and errors of the rows on which `run` fails, by halving: expressions look at single rows.
+    """The places and errors of the rows on which `run` fails, found by halving, as expressions are row-wise.
 
-    A few rows are tried one by one, so that even if all fail, there are hardly more tries than rows.
+    The last few rows are tried one by one, so that even if all fail there are hardly more tries than rows.
     """
     reason = why(error)
     n = len(rows.numbers)

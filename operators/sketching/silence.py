@@ -1,8 +1,8 @@
-"""How long a partition has been silent, with nothing left in it that is certain to come.
+"""How long a partition has been silent, with no message left in it that is certain to come.
 
-Messages that lie behind an open transaction, and those not read yet, are certain to come: a partition that
-holds any is not silent. Messages without a usable event time (bad ones, filtered ones) say nothing of event
-time: a partition that gives nothing else is silent, however much there is of them.
+Messages behind an open transaction, and those not read yet, are certain to come: a partition that has any is
+not silent. Messages without a usable event time (bad ones, filtered ones) tell nothing about event time: a
+partition that gives nothing else is silent, however many it gives.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is told of a silent partition: that it idles (all in microseconds).
+    """The silence of an idle partition, in microseconds.
 
     `us` is how long it has been silent, `patience_us` the silence after which it counts as idle, and `now_us`
-    the clock on the wall when it was looked at. With a `patience_us` of 0 it has ended: a bounded run has
-    read all that it will read of it.
+    the wall clock at that moment. A `patience_us` of 0 means that it has ended: a bounded run has read all of
+    it that it will read.
     """
 
     us: int
@@ -25,7 +25,7 @@ class Rest:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes at all."""
+        """Whether nothing more will come at all."""
         return self.patience_us == 0
 
 
@@ -45,19 +45,19 @@ class Silence:
         self._asked: tuple[int, int, float] | None = None
 
     def heard(self, now: float) -> None:
-        """A row with an event time has come."""
+        """Note that a row with an event time has come."""
         self._heard = now
 
     def since(self, now: float) -> float:
-        """Seconds since a row with an event time came last, whatever may be unread."""
+        """Seconds since the last row with an event time, whatever may be unread."""
         return now - self._heard
 
     def look(self, position: int, end: int, now: float) -> float:
         """Seconds of silence; 0 while something unread may hold an event time.
 
         `position` is the next offset to read, `end` the one after the last message there is, open
-        transactions included. Where messages without event time never cease, there is always something
-        unread: then what counts is that all is read that was there at the look before.
+        transactions included. If messages without event time never cease, something is always unread; then it
+        is enough that everything was read that was there at the previous look.
         """
         if position >= end:
             self._read, self._asked = now, None

@@ -36,15 +36,15 @@ class Place:
     offsets: np.ndarray
 
     def of(self, rows: np.ndarray) -> dict[str, Any]:
-        """The inputs of aggregates that hang on the rows' order."""
+        """The inputs of aggregates that depend on the order of rows."""
         return {"partition": self.partition, "offset": self.offsets[rows]}
 
 
 class Sketcher:
     """The sketches of the rows since the last `take`.
 
-    `salt` seeds those families that draw random numbers, differently for each table taken: give every
-    sketcher of a stream another, such as a hash of its partition and first offset.
+    `salt` seeds the families that draw random numbers, differently for each table taken. Give each sketcher
+    of a stream a salt of its own, such as a hash of its partition and first offset.
 
     >>> from datetime import datetime
     >>> from streamgauge.operators.definition.aggregates import count
@@ -77,10 +77,10 @@ class Sketcher:
     ) -> Account:
         """Sketch one partition's next rows, in their order.
 
-        `place` says where they come from, which tells rows of one event time apart.
-        `time` is the partition's and moves on; `timestamps_ms` are the messages' own timestamps, by which
-        broken clocks are told. Rows that can't be counted are dead letters: `refuse` is told which and why.
-        Filtered rows are that and nothing else: they need no event time and move none.
+        `place` says where they come from, which decides between rows of the same event time. `time` is the
+        partition's and moves on; `timestamps_ms` are the messages' own timestamps, which help to find broken
+        clocks. Rows that can't be counted are dead letters: `refuse` is called with their numbers and the
+        reason. Filtered rows need no event time and move none.
 
         Raises `ValueError` for a frame without the source's columns.
         """
@@ -96,7 +96,7 @@ class Sketcher:
         if broken is not None:
             refuse(once(left.numbers[broken]), _BROKEN)
             left, times = left.keep(~broken), times[~broken]
-        # A message moves time once, however many rows an explode has made of it.
+        # A message moves time once, however many rows `explode` makes of it.
         messages = once(left.numbers)
         rows = None if len(messages) == len(times) else np.searchsorted(left.numbers, messages)
         late = time.late(
@@ -117,7 +117,7 @@ class Sketcher:
         return Account(frame.height, counted, filtered, too_late, dead)
 
     def take(self) -> pa.Table:
-        """The table of sketches of what was added since the last time; starts empty again."""
+        """The table of sketches of the rows added since the last call; starts empty again."""
         index, groups = self._index, self._groups
         keys = index.keys([self.schema.field(key).type for key in self.stream.keys])
         table = assemble(self.schema, index.starts(), self._window.pane_us, keys, groups)
@@ -126,7 +126,7 @@ class Sketcher:
         return table
 
     def __len__(self) -> int:
-        """Groups held: windows times keys."""
+        """The number of groups: windows times keys."""
         return len(self._index)
 
     @property
@@ -159,7 +159,7 @@ class Sketcher:
             groups.update(numbers, column, **given)
 
     def _count_messages(self, times: np.ndarray) -> int:
-        """Count messages by pane, each once however many rows it became."""
+        """Count messages by pane, each once, however many rows it became."""
         first = self._window.pane_start(int(times.min()))
         if first == self._window.pane_start(int(times.max())):
             self._messages[first] = self._messages.get(first, 0) + len(times)
@@ -173,7 +173,7 @@ class Sketcher:
         if not self.stream.keys:
             first = self._window.pane_start(int(times.min()))
             if first == self._window.pane_start(int(times.max())):
-                # One group for all rows: an array of stride 0, which families take for what it is.
+                # One group for all rows: an array of stride 0, which families recognise.
                 return np.broadcast_to(np.int64(self._index.number_of(first)), len(times))
         return self._index.number(self._window.pane_starts(times), [columns[key] for key in self.stream.keys])
 
