@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,8 @@ class KafkaSource:
 
     `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
     of what the stream computes. Its secrets are in no repr. `message` maps columns to the parts of a message
-    beside its value that they hold (`message_columns`).
+    beside its value that they hold (`message_columns`); `corrupt` says what to do where a broker's bytes are
+    broken.
     """
 
     topic: str
@@ -30,6 +31,7 @@ class KafkaSource:
     bootstrap_servers: str = "localhost:9092"
     config: Mapping[str, Any] = field(default_factory=dict)
     message: Mapping[str, str] = field(default_factory=dict)
+    corrupt: Literal["stop", "skip"] = "stop"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", Settings(self.config))

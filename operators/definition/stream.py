@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import polars as pl
 
@@ -68,6 +68,7 @@ class Stream:
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         config: Mapping[str, Any] | None = None,
         message: Sequence[str] | Mapping[str, str] = (),
+        corrupt: Literal["stop", "skip"] = "stop",
     ) -> Self:
         """The messages of `topic`, their values decoded by `value`, such as ``json({"user": pl.String})``.
 
@@ -81,6 +82,10 @@ class Stream:
         its bytes), ``partition``, ``offset``, ``timestamp``, ``header:NAME`` (the text of the last header of
         that name) and ``headers``, all of them as a list.
 
+        Where a broker holds bytes that are not messages any more (a wrong checksum, a length that can't be)
+        a run ends with an error that names the partition and the offset. With ``corrupt="skip"`` it goes on
+        behind them, and the offsets are dead letters, counted one each.
+
         `bootstrap_servers` is ``"host:port"``, several with commas between or as a list; `config` holds
         further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
         `ValueError` for a setting that librdkafka doesn't know.
@@ -93,7 +98,9 @@ class Stream:
             raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
         check_settings(config or {})
         beside = message_columns(message, value.schema)
-        source = KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {}), beside)
+        if corrupt not in ("stop", "skip"):
+            raise ValueError(f'corrupt is {corrupt!r}; it may be "stop" or "skip"')
+        source = KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {}), beside, corrupt)
         return cls(source, _time(time, source.schema))
 
     @classmethod

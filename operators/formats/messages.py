@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,21 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _NEWLINE = 10
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Offsets `first` … `next` − 1 of a partition, skipped because what a broker holds of them can't be read.
+
+    `raw` are the bytes that came in their place, a record batch mostly.
+    """
+
+    topic: str
+    partition: int
+    first: int
+    next: int
+    reason: str
+    raw: bytes
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Messages:
     """Messages of one or several partitions; those of a partition are in the order of their offsets.
@@ -26,6 +41,7 @@ class Messages:
     put them: value ``i`` is ``lines[starts[i] : ends[i]]`` (int64), followed by a newline, which the JSON
     kernel needs; it is empty where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` an
     array of `HEADERS`, or None if they were not asked for. `value` and `to_arrow` give everything as Arrow.
+    Offsets that were skipped are `broken`, in a batch of their own that holds no message.
 
     >>> m = Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
     >>> m.value.to_pylist(), m.key.to_pylist(), m.offset.tolist()
@@ -43,6 +59,7 @@ class Messages:
     is_null: np.ndarray
     key: pa.LargeBinaryArray
     headers: pa.ListArray | None = None
+    broken: Broken | None = None
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -120,6 +137,11 @@ class Messages:
             self.key[rows],
             None if self.headers is None else self.headers[rows],
         )
+
+    @classmethod
+    def skipped(cls, broken: Broken) -> Messages:
+        """No message, but a range of offsets that can't be read."""
+        return replace(cls.of([], topic=broken.topic), broken=broken)
 
     @classmethod
     def of(

@@ -14,8 +14,10 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ..formats.messages import Messages, from_objects
 from .clients import LIBRARY_LOG
 from .secrets import without_secrets
-from .source import Fault, Poll, ReadError, TopicPartition
+from .source import CORRUPT, Fault, Poll, ReadError, TopicPartition
 
+_BROKEN = {CORRUPT, KafkaError._BAD_MSG, KafkaError._NOT_IMPLEMENTED}
+"""What librdkafka says of bytes that are broken, and then goes on behind them, or asks again."""
 _MOST_AT_ONCE = 10_000
 """Messages a call of `consume()`: each is a Python object, made before the first is looked at."""
 
@@ -26,7 +28,7 @@ class PlainSource:
     def __init__(self, config: Mapping[str, Any], headers: bool = False) -> None:
         self._headers = headers
         self._faults: list[Fault] = []
-        ours = {"logger": LIBRARY_LOG, "error_cb": self._remember}
+        ours = {"logger": LIBRARY_LOG, "error_cb": self._remember, "check.crcs": True}
         try:
             self._consumer = Consumer({**ours, **config})
         except KafkaException as error:
@@ -57,6 +59,8 @@ class PlainSource:
             where = None if topic is None or partition is None else (topic, partition)
             if error.code() == KafkaError._PARTITION_EOF and where is not None:
                 ends[where] = int(message.offset() or 0)
+            elif error.code() in _BROKEN:
+                self._faults.append(Fault(CORRUPT, error.str(), where, fatal=True))
             else:
                 self._faults.append(Fault(error.code(), error.str(), where, error.fatal()))
         faults, self._faults = self._faults, []

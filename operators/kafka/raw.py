@@ -15,12 +15,13 @@ from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaError, OffsetOutOfRangeError
 from kafka.protocol.metadata import MetadataRequest
 
-from ..formats.messages import Messages
+from ..formats.messages import Broken, Messages
+from .codecs import CorruptRecords
 from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
 from .raw_messages import messages_of
-from .raw_settings import raw_settings
-from .record_batches import CorruptBatch, RecordBatch
-from .source import Fault, Poll, ReadError, TopicPartition
+from .raw_settings import ahead_bytes, raw_settings
+from .record_batches import BrokenBatch, RecordBatch
+from .source import CORRUPT, Fault, Poll, ReadError, TopicPartition
 
 LOG = logging.getLogger("kafka")
 """What kafka-python says of each connection it tries; silent unless its level is set."""
@@ -30,11 +31,14 @@ if LOG.level == logging.NOTSET:
 
 _ALL = 1 << 30
 _STEP_MS = 50
-_CORRUPT = 2
 _UNKNOWN_TOPIC = 3
+_AT_ONCE_BYTES = 16 << 20
+"""Compressed bytes that are decompressed at once, if they are not fewer for the messages in them."""
+_LEAST_FETCH_BYTES = 64 << 10
+_STALLED_SECONDS = 30.0
+"""For how long brokers may answer with nothing at all while there is something to read."""
 _DEFAULTS = {
-    # One answer is worked on while the next one comes; each broker's takes so much memory at most.
-    "fetch_max_bytes": 32 << 20,
+    "fetch_max_bytes": 50 << 20,
     "max_partition_fetch_bytes": 8 << 20,
     "reconnect_backoff_max_ms": 1000,
     "metrics_enabled": False,
@@ -44,12 +48,20 @@ _DEFAULTS = {
 
 
 class RawSource:
-    """A `Source` over kafka-python's fetcher. Raises `ReadError` for settings it doesn't know."""
+    """A `Source` over kafka-python's fetcher. Raises `ReadError` for settings it doesn't know.
 
-    def __init__(self, config: Mapping[str, Any], headers: bool = False) -> None:
+    What can't be read is a fault each time one comes to it; with `skip` it is passed, and told.
+    One answer of each broker is worked on while the next one comes, and together they take no more than the
+    settings' ``queued.max.messages.kbytes``, a batch of each broker at least.
+    """
+
+    def __init__(self, config: Mapping[str, Any], headers: bool = False, skip: bool = False) -> None:
         self._settings = {**_DEFAULTS, **raw_settings(config)}
+        self._ahead_bytes = ahead_bytes(config)
         self._headers = headers
+        self._skip = skip
         self._busy = threading.Lock()
+        self._answered = 0
         self._consumer: Any = None
         self._closed = False
         self._fetcher: RawFetcher
@@ -61,6 +73,7 @@ class RawSource:
         consumer.assign(places)
         if places:
             consumer.resume(*places)
+        self._share(len({consumer._manager.cluster.leader_for_partition(place) for place in places}))
         for where, offset in offsets.items():
             consumer.seek(KafkaPartition(*where), offset)
         self._begin(offsets)
@@ -75,6 +88,15 @@ class RawSource:
         self._ended: set[TopicPartition] = set()
         self._answers = 0
         self._down = False
+        self._suspect: dict[TopicPartition, int] = {}
+        self._leap: dict[TopicPartition, int] = {}
+        self._stalled = 0.0
+
+    def _share(self, brokers: int) -> None:
+        """Two answers of each broker's fit in what may be fetched ahead."""
+        each = max(self._ahead_bytes // (2 * max(brokers, 1)), _LEAST_FETCH_BYTES)
+        for name in ("fetch_max_bytes", "max_partition_fetch_bytes"):
+            self._fetcher.config[name] = min(int(self._settings[name]), each)
 
     def poll(self, limit: int, seconds: float) -> Poll:
         deadline = time.monotonic() + seconds
@@ -87,6 +109,7 @@ class RawSource:
                 left = deadline - time.monotonic()
                 if messages is not None or ends or faults or left <= 0:
                     return Poll(messages, ends, faults)
+                began = time.monotonic()
                 try:
                     step = min(_STEP_MS, max(1, round(left * 1000)))
                     for found in consumer.poll(step, _ALL).values():
@@ -94,6 +117,7 @@ class RawSource:
                 except KafkaError as error:
                     faults.append(_fault(error))
                 self._noticed(faults)
+                self._look_for_stall(time.monotonic() - began)
 
     def _noticed(self, faults: list[Fault]) -> None:
         """What the fetcher met in its own thread; a first answer after that says that brokers are back."""
@@ -113,30 +137,81 @@ class RawSource:
                 return self._cut(where, messages, following, limit)
         found = None
         while found is None and not faults and (chosen := self._chosen(limit)):
-            if isinstance(chosen[0].batch, CorruptBatch):
-                text = f"the batch at offset {chosen[0].batch.offset} is broken: {chosen[0].batch}"
-                faults.append(Fault(_CORRUPT, text, chosen[0].where, fatal=True))
+            if isinstance(chosen[0].batch, BrokenBatch):
+                found = self._broken(chosen[0], chosen[0].batch, faults)
             else:
                 found = self._taken(chosen, limit)
         return found
+
+    def _broken(self, step: Fetched, batch: BrokenBatch, faults: list[Fault]) -> Messages | None:
+        """Refuse a broken batch, or pass it; but first fetch it once more: it may have broken on its way."""
+        where, first = step.where, self._position[step.where]
+        if self._suspect.get(where) != first:
+            self._suspect[where] = first
+            self._go_on(where, first)
+            return None
+        if not self._skip:
+            self._waiting.appendleft(step)
+            faults.append(Fault(CORRUPT, f"what lies at offset {first} is broken: {batch.why}", where, True))
+            return None
+        following = step.next
+        if following <= first:
+            following = self._leapt(where, first)
+            self._go_on(where, following)
+        else:
+            self._leap.pop(where, None)
+        self._moved(where, following)
+        return Messages.skipped(Broken(*where, first, following, batch.why, bytes(batch.raw)))
+
+    def _leapt(self, where: TopicPartition, first: int) -> int:
+        """Where to try next if nothing says how far the damage goes: further each time, not past the end."""
+        self._leap[where] = leap = 2 * self._leap.get(where, 1)
+        return min(first + leap, max(self._fetcher.ends.get(where, 0), first + 1))
+
+    def _go_on(self, where: TopicPartition, offset: int) -> None:
+        """Fetch from another offset than the fetcher would."""
+        self._waiting = deque(step for step in self._waiting if step.where != where)
+        self._connected(30.0).seek(KafkaPartition(*where), offset)
+
+    def _look_for_stall(self, seconds: float) -> None:
+        """A log may be damaged so that its broker finds nothing at an offset, and doesn't say so."""
+        behind = [
+            where
+            for where, at in self._position.items()
+            if where not in self._paused and at < self._fetcher.ends.get(where, 0)
+        ]
+        answered, self._answered = self._fetcher.answers > self._answered, self._fetcher.answers
+        if self._waiting or not behind or self._down:
+            self._stalled = 0.0
+        elif answered:
+            self._stalled += seconds
+        if self._stalled > _STALLED_SECONDS:
+            self._stalled = 0.0
+            for where in behind:
+                at, end = self._position[where], self._fetcher.ends[where]
+                why = (
+                    f"for {_STALLED_SECONDS:.0f} s the broker gave nothing of it, though it goes on to {end}"
+                )
+                self._waiting.append(Fetched(where, at, BrokenBatch(at, at, why, b"")))
 
     def _chosen(self, limit: int) -> list[Fetched]:
         """The next steps: at most `limit` messages, or one batch of more; a broken one comes alone."""
         chosen: list[Fetched] = []
         kept: list[Fetched] = []
-        count = 0
-        while self._waiting and count < limit:
+        count = taken = 0
+        while self._waiting and count < limit and taken < _AT_ONCE_BYTES:
             step = self._waiting.popleft()
             if step.where in self._paused:
                 kept.append(step)
                 continue
             size = step.batch.count if isinstance(step.batch, RecordBatch) else 0
-            alone = isinstance(step.batch, CorruptBatch)
+            alone = isinstance(step.batch, BrokenBatch)
             if chosen and (alone or count + size > limit):
                 self._waiting.appendleft(step)
                 break
             chosen.append(step)
             count += size
+            taken += 0 if step.batch is None else len(step.batch.raw)
             if alone:
                 break
         self._waiting.extendleft(reversed(kept))
@@ -153,9 +228,10 @@ class RawSource:
             position[step.where] = step.next
         try:
             messages = messages_of(steps, begins, self._headers) if steps else None
-        except CorruptBatch as error:
+        except CorruptRecords as error:
             first = chosen.index(steps[error.at])
-            self._waiting.extendleft(reversed([chosen[first]._replace(batch=error), *chosen[first + 1 :]]))
+            broken = _as_broken(steps[error.at], str(error))
+            self._waiting.extendleft(reversed([broken, *chosen[first + 1 :]]))
             return self._taken(chosen[:first], limit)
         for step in chosen:
             self._moved(step.where, step.next)
@@ -254,6 +330,13 @@ class RawSource:
             self._fetcher = RawFetcher(made._client, made._subscription, **made.config)
             made._fetcher = self._fetcher
         return self._consumer
+
+
+def _as_broken(step: Fetched, why: str) -> Fetched:
+    """A batch whose checksum is right, and whose records can't be read all the same."""
+    batch = step.batch
+    assert isinstance(batch, RecordBatch)
+    return step._replace(batch=BrokenBatch(batch.base_offset, batch.next_offset, why, batch.raw))
 
 
 def _fault(error: KafkaError) -> Fault:

@@ -2,8 +2,8 @@
 
 It keeps what a client needs years for: leader epochs, fetch sessions, followers, throttling, TLS and SASL.
 Of its inside we use `Fetcher.PartitionRecords`, which it makes of each partition's answer and asks for
-records, and the three methods overridden below. The package's minor version is pinned, and the tests hold it
-to them.
+records, and the three methods overridden below. The package's minor version is pinned, and a test names all
+that is used of it.
 """
 
 from __future__ import annotations
@@ -14,27 +14,35 @@ from typing import Any, NamedTuple
 
 from kafka import TopicPartition as KafkaPartition
 from kafka.consumer.fetcher import Fetcher
+from kafka.errors import KafkaError
 from kafka.protocol.consumer import IsolationLevel
 from kafka.record import MemoryRecords
 
-from .record_batches import CorruptBatch, RecordBatch, batches
-from .source import Fault, TopicPartition
+from .record_batches import BrokenBatch, RecordBatch, batches
+from .records import aborts
+from .source import CORRUPT, Fault, TopicPartition
 
 TRANSPORT = -195
 """librdkafka's number for a connection that was lost or could not be made."""
 _UNKNOWN_TOPIC = 3
+_SAID = "the broker itself says so"
+_CUT = "it says that it is longer than the whole that the broker sent"
 
 
 class Fetched(NamedTuple):
-    """One step of a partition: a batch of messages, or nothing but a new place to go on from."""
+    """One step of a partition: a batch, whole or broken, or nothing but a new place to go on from."""
 
     where: TopicPartition
     next: int
-    batch: RecordBatch | CorruptBatch | None
+    batch: RecordBatch | BrokenBatch | None
 
 
 class RawRecords:
-    """A partition's answer to one fetch, as `Fetcher` wants it: truthy until `take` has given all."""
+    """A partition's answer to one fetch, as `Fetcher` wants it: truthy until `take` has given all.
+
+    `end` is the offset before which all of it lies, where that is known; `inside` says whether its first
+    batch may begin before the offset that was asked for; `edge` is the offset after its last whole batch.
+    """
 
     def __init__(
         self,
@@ -49,6 +57,9 @@ class RawRecords:
         self.topic_partition = tp
         self.next_fetch_offset = fetch_offset
         self.leader_epoch = -1
+        self.end: int | None = None
+        self.inside = True
+        self.edge: int | None = None
         self._data = records._buffer
         self.bytes_read = len(self._data)
         self._on_drain = on_drain
@@ -69,16 +80,17 @@ class RawRecords:
             self._on_drain(self)
 
     def take(self, n: int | None = None) -> list[Fetched]:
-        """All of it: batches that hold messages one may see, and the places after all others."""
+        """All of it: batches that hold messages one may see, broken ones, and the places after all others."""
         where = (self.topic_partition.topic, self.topic_partition.partition)
         # Reading may have been sent elsewhere by ``auto.offset.reset``.
         found = [Fetched(where, self.next_fetch_offset, None)]
-        try:
-            for batch in batches(self._data, self.next_fetch_offset):
-                found.append(Fetched(where, batch.next_offset, batch if self._visible(batch) else None))
-                self.next_fetch_offset, self.leader_epoch = batch.next_offset, batch.leader_epoch
-        except CorruptBatch as error:
-            found.append(Fetched(where, self.next_fetch_offset, error))
+        for batch in batches(self._data, self.next_fetch_offset, self.end, self.inside):
+            self.next_fetch_offset = batch.next_offset
+            if isinstance(batch, BrokenBatch):
+                found.append(Fetched(where, batch.next_offset, batch))
+                continue
+            found.append(Fetched(where, batch.next_offset, batch if self._visible(batch) else None))
+            self.leader_epoch, self.edge = batch.leader_epoch, batch.next_offset
         self.drain()
         return found
 
@@ -86,10 +98,24 @@ class RawRecords:
         while self._to_come and self._to_come[0][0] < batch.next_offset:
             self._aborted.add(self._to_come.popleft()[1])
         if batch.control:
-            if batch.aborts():
+            if aborts(batch):
                 self._aborted.discard(batch.producer_id)
             return False
         return batch.count > 0 and not (batch.transactional and batch.producer_id in self._aborted)
+
+
+class Damaged(RawRecords):
+    """An answer without a single batch, where one should be: nothing says where the next one begins."""
+
+    def __init__(self, fetch_offset: int, tp: KafkaPartition, data: bytes, why: str) -> None:
+        super().__init__(fetch_offset, tp, MemoryRecords(data))
+        self._broken = BrokenBatch(fetch_offset, fetch_offset, why, data)
+
+    def take(self, n: int | None = None) -> list[Fetched]:
+        """What is broken, and no way on."""
+        self.drain()
+        where = (self.topic_partition.topic, self.topic_partition.partition)
+        return [Fetched(where, self.next_fetch_offset, self._broken)]
 
 
 class RawFetcher(Fetcher):
@@ -101,10 +127,12 @@ class RawFetcher(Fetcher):
         super().__init__(*args, **config)
         self.ends: dict[TopicPartition, int] = {}
         self.faults: deque[Fault] = deque()
+        self._before: dict[TopicPartition, RawRecords] = {}
         self.answers = 0
 
     def _parse_fetched_data(self, completed_fetch: Any) -> Any:
-        where = (completed_fetch.topic_partition.topic, completed_fetch.topic_partition.partition)
+        place = completed_fetch.topic_partition
+        where = (place.topic, place.partition)
         data = completed_fetch.partition_data
         if data.error_code == 0:
             committed = self._isolation_level == IsolationLevel.READ_COMMITTED
@@ -112,7 +140,19 @@ class RawFetcher(Fetcher):
             self.ends[where] = stable if stable >= 0 else data.high_watermark
         elif data.error_code == _UNKNOWN_TOPIC:
             self.faults.append(Fault(_UNKNOWN_TOPIC, "the broker does not know this partition", where))
-        return super()._parse_fetched_data(completed_fetch)
+        try:
+            found = super()._parse_fetched_data(completed_fetch)
+        except KafkaError:
+            if data.error_code not in (0, CORRUPT):
+                raise
+            why = _SAID if data.error_code else _CUT
+            found = Damaged(completed_fetch.fetched_offset, place, data.records or b"", why)
+        if found is not None:
+            before = self._before.get(where)
+            found.end = self.ends.get(where)
+            found.inside = before is None or before.edge != completed_fetch.fetched_offset
+            self._before[where] = found
+        return found
 
     def _handle_fetch_response(self, *args: Any) -> None:
         self.answers += 1

@@ -7,14 +7,16 @@ import pyarrow as pa
 
 from ..formats.messages import HEADERS, Messages, binary
 from ..formats.spans import copy_spans
+from .codecs import CorruptRecords
 from .raw_fetcher import Fetched
-from .record_batches import Columns, CorruptBatch, RecordBatch, columns, split_headers
+from .record_batches import RecordBatch
+from .records import Columns, columns, split_headers
 
 
 def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messages:
     """The messages of these batches, of each those from an offset on: a batch may begin before it.
 
-    Values stay where decompression left them. Raises `CorruptBatch` naming the first batch that is broken.
+    Values stay where decompression left them. Raises `CorruptRecords` naming the first batch that is broken.
     """
     found = [step.batch for step in steps if isinstance(step.batch, RecordBatch)]
     data, rows = columns(found)
@@ -58,7 +60,7 @@ def _headers(data: np.ndarray, rows: Columns, counts: list[int]) -> pa.ListArray
     broken = split_headers(data, rows.headers, rows.header_count, *spans)
     if broken >= 0:
         at = int(np.searchsorted(np.cumsum(counts), broken, side="right"))
-        raise CorruptBatch(int(rows.offset[broken]), "its headers are not as long as they say", at)
+        raise CorruptRecords("its headers are not as long as they say", at)
     names = header_names(_strings(data, spans[0], spans[1]).cast(pa.binary()))
     values = _strings(data, spans[2], spans[3]).cast(pa.binary())
     pairs = pa.StructArray.from_arrays([names, values], ["key", "value"])

@@ -99,6 +99,15 @@ def raw_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def ahead_bytes(config: Mapping[str, Any]) -> int:
+    """How many bytes may be fetched and not worked on yet, of all brokers together; 64 MiB unless set.
+
+    >>> ahead_bytes({"queued.max.messages.kbytes": 8192})
+    8388608
+    """
+    return int(config.get("queued.max.messages.kbytes", 65_536)) << 10
+
+
 class _Tokens(AbstractTokenProvider):
     """confluent-kafka's `oauth_cb` as a provider of tokens."""
 

@@ -5,22 +5,36 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from confluent_kafka import KafkaError
 
-from ..formats.messages import Messages
+from ..formats.messages import Broken, Messages
 from .config import reader_config
 from .faults import refused
 from .plain import PlainSource
 from .raw import RawSource
 from .secrets import without_secrets
-from .source import EARLIEST, LATEST, Fault, PositionGone, ReadError, Source, TopicPartition
+from .source import (
+    CORRUPT,
+    EARLIEST,
+    LATEST,
+    CorruptError,
+    Fault,
+    PositionGone,
+    ReadError,
+    Source,
+    TopicPartition,
+)
 
-__all__ = ["EARLIEST", "LATEST", "PositionGone", "ReadError", "Reader"]
+__all__ = ["EARLIEST", "LATEST", "CorruptError", "PositionGone", "ReadError", "Reader"]
 
 log = logging.getLogger("streamgauge.kafka")
+
+Corrupt = Literal["stop", "skip"]
+"""What to do where a broker's bytes are broken."""
 
 _ANSWER_SECONDS = 30.0
 """How long brokers may take to answer a question before the question fails."""
@@ -56,10 +70,11 @@ class Reader:
         assignments: Mapping[TopicPartition, int],
         headers: bool = False,
         source: Literal["raw", "plain"] | None = None,
+        corrupt: Corrupt = "stop",
     ) -> None:
         whole = reader_config(config)
         self._address = str(config.get("bootstrap.servers") or config.get("metadata.broker.list"))
-        self._source = _source(whole, headers, source)
+        self._source = _source(whole, headers, source, corrupt == "skip")
         self._next: dict[TopicPartition, int] = {}
         # Messages that were fetched and not given out: those beyond the end of a finite read.
         self._kept: list[Messages] = []
@@ -160,10 +175,6 @@ class Reader:
         """For each partition the offset after its last readable message."""
         return {where: self._source.watermarks(where, _ANSWER_SECONDS)[1] for where in self._next}
 
-    def begin_offsets(self) -> dict[TopicPartition, int]:
-        """For each partition the offset of the first message that is still there."""
-        return {where: self._source.watermarks(where, _ANSWER_SECONDS)[0] for where in self._next}
-
     def partitions(self, topic: str) -> list[int]:
         """A topic's partitions. Raises `ReadError` if there is no such topic, or no broker answers."""
         try:
@@ -210,7 +221,7 @@ class Reader:
             messages, ends, faults = self._source.poll(limit, max(0.0, deadline - time.monotonic()))
             for fault in faults:
                 self._consider(fault)
-            self._heard.update(ends, () if messages is None else _partitions(messages))
+            self._heard.update(ends, () if messages is None else _places(messages))
             # An end that was noted before the brokers went is no sign that they are back.
             if (messages is not None or (ends and not faults)) and self.waiting is not None:
                 log.warning("Kafka at %s is back", self._address)
@@ -224,6 +235,11 @@ class Reader:
         if fault.code == _NO_GROUP:
             return
         at = "" if fault.where is None else f" {fault.where[0]}[{fault.where[1]}]"
+        if fault.code == CORRUPT:
+            raise CorruptError(
+                f"reading{at} at {self._address}: {fault.text}. Nothing from there on was counted; to go on "
+                'behind it, with what is lost among the dead letters, read with corrupt="skip"'
+            )
         if fault.code in _NOT_ALLOWED:
             topic = "" if fault.where is None else fault.where[0]
             told = refused(KafkaError(fault.code, fault.text), f"let this client read{at}", topic=topic)
@@ -243,6 +259,12 @@ class Reader:
 
     def _delivered(self, messages: Messages) -> Messages:
         """Move the positions past messages that are being given out."""
+        if (broken := messages.broken) is not None:
+            self._next[broken.topic, broken.partition] = broken.next
+            log.warning(
+                "skipped the offsets %s to %s of %s[%s], which can't be read: %s",
+                *(broken.first, broken.next - 1, broken.topic, broken.partition, broken.reason),
+            )
         for where in _partitions(messages):
             self._next[where] = int(messages.offset[_rows(messages, where)][-1]) + 1
         return messages
@@ -255,17 +277,19 @@ class Reader:
                 self._next[where] = max(self._next[where], position)
 
     def _held(self) -> set[TopicPartition]:
-        return {where for messages in self._kept for where in _partitions(messages)}
+        return {where for messages in self._kept for where in _places(messages)}
 
     def _from_kept(self, limit: int) -> Messages:
         first = self._kept.pop(0)
         if len(first) > limit:
-            self._kept.insert(0, first.select(np.arange(limit, len(first))))
-            first = first.select(np.arange(limit))
+            self._kept.insert(0, first.slice(limit, len(first)))
+            first = first.slice(0, limit)
         return first
 
     def _before(self, messages: Messages, ends: Mapping[TopicPartition, int]) -> Messages | None:
         """Those before their ends; the others are kept back."""
+        if messages.broken is not None:
+            return self._broken_before(messages.broken, ends)
         limit = np.full(len(messages), -1, np.int64)
         for where in _partitions(messages):
             limit[_rows(messages, where)] = ends.get(where, -1)
@@ -274,6 +298,13 @@ class Reader:
             return messages
         self._kept.append(messages.select(~inside))
         return messages.select(inside) if inside.any() else None
+
+    def _broken_before(self, broken: Broken, ends: Mapping[TopicPartition, int]) -> Messages | None:
+        end = max(ends.get((broken.topic, broken.partition), -1), broken.first)
+        if end < broken.next:
+            self._kept.append(Messages.skipped(replace(broken, first=end)))
+        inside = replace(broken, next=min(end, broken.next))
+        return Messages.skipped(inside) if inside.first < inside.next else None
 
     def _stuck(self, left: Mapping[TopicPartition, int], seconds: float) -> ReadError:
         where, end = min(left.items())
@@ -284,16 +315,22 @@ class Reader:
         )
 
 
-def _source(config: Mapping[str, Any], headers: bool, source: str | None) -> Source:
+def _source(config: Mapping[str, Any], headers: bool, source: str | None, skip: bool) -> Source:
     """The client that reads, by default of raw batches."""
     try:
-        return PlainSource(config, headers) if source == "plain" else RawSource(config, headers)
+        return PlainSource(config, headers) if source == "plain" else RawSource(config, headers, skip)
     except ReadError as error:
         if source is not None:
             raise
         plain = PlainSource(config, headers)
-        log.info("reading message by message, which is slower: %s", error)
+        log.warning("reading message by message, which is three times slower: %s", error)
         return plain
+
+
+def _places(messages: Messages) -> list[TopicPartition]:
+    """The partitions that a batch tells of."""
+    broken = messages.broken
+    return _partitions(messages) if broken is None else [(broken.topic, broken.partition)]
 
 
 def _partitions(messages: Messages) -> list[TopicPartition]:

@@ -31,6 +31,14 @@ class PositionGone(ReadError):
         return type(self), (self.lost,)
 
 
+class CorruptError(ReadError):
+    """Bytes on a broker are not messages, and the reader was not told to skip such."""
+
+
+CORRUPT = 2
+"""Kafka's number for messages whose bytes are broken (``CORRUPT_MESSAGE``)."""
+
+
 class Fault(NamedTuple):
     """An error that librdkafka reports: its code (``rd_kafka_resp_err_t``), its words, and where."""
 
@@ -43,7 +51,8 @@ class Fault(NamedTuple):
 class Poll(NamedTuple):
     """What one look at the queue gave.
 
-    `ends` are partitions read to their end, with the offset that the next message will have at least.
+    `ends` are partitions read to their end, with the offset that the next message will have at least. Where
+    broken batches are skipped, `messages` may be none but a range of offsets that was (`Messages.broken`).
     """
 
     messages: Messages | None

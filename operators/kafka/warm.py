@@ -12,7 +12,7 @@ import polars as pl
 
 from ..formats.json import json
 from ..formats.messages import Messages
-from . import record_batches
+from . import records
 
 
 def main() -> None:
@@ -21,9 +21,9 @@ def main() -> None:
     messages = Messages.of([b'{"user": "ann", "tags": ["a"]}', None], keys=[b"k", None])
     json({"user": pl.String, "tags": pl.List(pl.String)}).decode(messages)
     messages.select(np.array([True, False])).value.validate()
-    record_batches.columns([])
+    records.columns([])
     nothing = np.empty(0, np.int64)
-    record_batches.split_headers(np.empty(0, np.uint8), *[nothing] * 6)
+    records.split_headers(np.empty(0, np.uint8), *[nothing] * 6)
 
 
 if __name__ == "__main__":

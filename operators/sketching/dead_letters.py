@@ -3,13 +3,16 @@
 Value and key are the message's own bytes. The headers are `reason`, `topic`, `partition`, `offset` and
 `timestamp` (milliseconds since 1970); the message's own headers are not kept. If the message is too large for
 the topic, its bytes are cut, and the header `cut` says how many the value had.
+
+Messages of which a broker holds only broken pieces (``corrupt="skip"``) have one letter for a range of
+offsets, from `offset` to `last_offset`, and as its value the bytes that came in their place.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..formats.messages import Messages
+from ..formats.messages import Broken, Messages
 from ..kafka.outgoing import ANY_PARTITION, Outgoing
 
 LARGEST_REASON = 500
@@ -32,6 +35,14 @@ class DeadLetter:
     reason: str
     value: bytes | None
     key: bytes | None = None
+    last_offset: int | None = None
+
+    @classmethod
+    def of_range(cls, broken: Broken, first: int, next_offset: int) -> DeadLetter:
+        """Of offsets `first` … `next_offset` − 1, some of those that can't be read."""
+        reason = f"its record batch is broken: {broken.reason}"
+        place = broken.topic, broken.partition, first
+        return cls(*place, -1, reason, broken.raw, last_offset=next_offset - 1)
 
     @classmethod
     def of(cls, topic: str, messages: Messages, row: int, reason: str) -> DeadLetter:
@@ -60,5 +71,7 @@ class DeadLetter:
             ("offset", str(self.offset).encode()),
             ("timestamp", str(self.timestamp_ms).encode()),
         ]
+        if self.last_offset is not None:
+            headers.append(("last_offset", str(self.last_offset).encode()))
         letter = Outgoing(topic, ANY_PARTITION, self.value, headers, self.key, may_be_cut=True)
         return letter if letter.size <= _LARGEST_VALUE else letter.cut(_LARGEST_VALUE)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..consumer.plan import Plan
 from ..formats.decode import Decoded
-from ..formats.messages import Messages
+from ..formats.messages import Broken, Messages
 from ..kafka.source import ReadError
 from .dead_letters import DeadLetter
 from .delta import Delta
@@ -60,6 +60,9 @@ class Intake:
 
     def take(self, messages: Messages) -> None:
         """Sketch a batch of messages, except those of partitions not taken up or outside their range."""
+        if messages.broken is not None:
+            self._skip(messages.broken)
+            return
         if len(_runs(messages.partition)) > _MOST_RUNS:
             messages = messages.select(np.argsort(messages.partition, kind="stable"))
         for part, decoded in self._plan.source.decoded(messages):
@@ -117,6 +120,21 @@ class Intake:
             frame, offsets = decoded.frame[int(low) : int(high)], messages.offset[numbers]
             progress.add(frame, stamps, offsets, following, refuse)
         progress.skip(following, int(last - first))
+
+    def _skip(self, broken: Broken) -> None:
+        """Offsets whose messages can't be read are dead letters, one for a range, and each counts as one."""
+        progress, end = self.progress.get(broken.partition), self.end_of(broken.partition)
+        if progress is None:
+            return
+        last = broken.next if end is None else min(broken.next, end)
+        cuts = self._cuts[broken.partition]
+        while progress.next < last:
+            first, next_offset = max(broken.first, progress.next), min([last, *cuts[:1]])
+            if first < next_offset:
+                self.dead.append(DeadLetter.of_range(broken, first, next_offset))
+                self.dead_bytes += self.dead[-1].size
+            progress.skip(next_offset, max(0, next_offset - first))
+            self.pass_to(broken.partition, next_offset)
 
     def _check_order(self, partition: int, offsets: np.ndarray) -> None:
         """Raise if offsets are out of order: rows that are on time would be judged late."""

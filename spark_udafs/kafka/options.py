@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ...operators.definition.sources import KafkaSource
 from ...operators.definition.stream import Stream
+from ...operators.kafka.reader import Corrupt
 from ...operators.kafka.secrets import Settings, is_secret
 from ...operators.kafka.settings import check_settings
 
@@ -44,6 +45,7 @@ _KNOWN = (
     "groupIdPrefix",
     "emit",
     "deadLetterTopic",
+    "corruptBatches",
     "idleTimeout",
     "closeAtEnd",
 )
@@ -74,6 +76,7 @@ class KafkaOptions:
     idle_timeout_ms: int = 10_000
     close_at_end: bool = True
     dead_letter_topic: str | None = None
+    corrupt: Corrupt = "stop"
 
     @classmethod
     def parse(
@@ -119,6 +122,7 @@ class KafkaOptions:
             idle_timeout_ms=_idle(given),
             close_at_end=_truth(given, "closeAtEnd", True),
             dead_letter_topic=given.get("deadlettertopic"),
+            corrupt=_corrupt(given, stream),
         )
 
     @property
@@ -222,6 +226,14 @@ def _truth(given: Mapping[str, str], name: str, default: bool) -> bool:
     if text not in ("true", "false"):
         raise ValueError(f"{name} must be true or false, got {text!r}")
     return text == "true"
+
+
+def _corrupt(given: Mapping[str, str], stream: Stream | None) -> Corrupt:
+    of_stream = stream is not None and isinstance(stream.source, KafkaSource)
+    found = given.get("corruptbatches", stream.source.corrupt if of_stream else "stop").lower()  # type: ignore[union-attr]
+    if found not in ("stop", "skip"):
+        raise ValueError(f"corruptBatches must be stop or skip, got {found!r}")
+    return found  # type: ignore[return-value]
 
 
 def _idle(given: Mapping[str, str]) -> int:

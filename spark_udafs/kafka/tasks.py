@@ -135,15 +135,17 @@ _MESSAGES = pa.schema(
 
 
 def _messages(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
-    schema = columns_of(options)
+    schema, letters = columns_of(options), Letters(options)
     for r in task.ranges:
         for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
+            letters.skip(messages)
             whole = messages.to_arrow()
             columns = {name: whole.column(name) for name in whole.schema.names}
             columns["timestampType"] = pa.repeat(pa.scalar(0, pa.int32()), len(messages))
             yield pa.RecordBatch.from_arrays(
                 [columns[field.name].cast(field.type) for field in schema], schema=schema
             )
+        letters.deliver()
 
 
 def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
@@ -154,6 +156,7 @@ def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     for r in task.ranges:
         remarks = remarks_on(options, r.place[0])
         for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
+            letters.skip(messages)
             for part, decoded in stream.source.decoded(messages):
                 remarks.saw(part, decoded)
                 frame, refused = _stepped(steps, decoded)

@@ -21,7 +21,7 @@ from ...operators.formats.messages import Messages
 from ...operators.kafka.clients import LIBRARY_LOG, producer_config
 from ...operators.kafka.faults import passing
 from ...operators.kafka.outgoing import Outgoing
-from ...operators.kafka.reader import PositionGone, Reader, ReadError
+from ...operators.kafka.reader import CorruptError, PositionGone, Reader, ReadError
 from ...operators.kafka.sending import Faults, produce
 from ...operators.sketching.dead_letters import LARGEST_LETTER, DeadLetter
 from ...operators.sketching.intake import Intake
@@ -58,11 +58,16 @@ def reading(
     """
     if start >= end:
         return
-    key = (_identity(options), place, options.reads_headers)
+    key = (_identity(options), place, options.reads_headers, options.corrupt)
     reader = _readers.take(key)
     try:
         if reader is None:
-            reader = Reader(_reader_config(options), {place: start}, headers=options.reads_headers)
+            reader = Reader(
+                _reader_config(options),
+                {place: start},
+                headers=options.reads_headers,
+                corrupt=options.corrupt,
+            )
         elif reader.positions()[place] != start:
             reader.seek({place: start})
         yield from reader.read_to({place: end}, at_once, _NO_PROGRESS_SECONDS)
@@ -72,6 +77,8 @@ def reading(
         told = str(error)
         if isinstance(error, PositionGone):
             told = f"{error.lost}; set the option failOnDataLoss to false to go on with what there is"
+        if isinstance(error, CorruptError):
+            told += ", or with the option corruptBatches"
         raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {told}") from None
     except BaseException:
         # A task that was cancelled leaves its reader somewhere within the range.
@@ -153,6 +160,11 @@ class Letters:
         self.add([letter for letter in intake.dead if letter.offset >= start])
         intake.dead.clear()
         intake.dead_bytes = 0
+
+    def skip(self, messages: Messages) -> None:
+        """Take what was skipped of a range that can't be read, if that is what this batch tells."""
+        if (broken := messages.broken) is not None:
+            self.add([DeadLetter.of_range(broken, broken.first, broken.next)])
 
     def add(self, found: Sequence[DeadLetter]) -> None:
         """Take these."""

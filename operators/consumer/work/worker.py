@@ -11,7 +11,6 @@ import time as wall
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 from confluent_kafka import KafkaException
 
 from ...formats.messages import Messages
@@ -119,13 +118,15 @@ class Worker:
 
     def _take(self, messages: Messages) -> None:
         """Sketch a batch in portions of some seconds, so that the group never waits too long for a poll."""
+        if messages.broken is not None:
+            self._intake.take(messages)
         low = 0
         while low < len(messages):
-            part = np.arange(low, min(low + self._portion, len(messages)))
+            high = min(low + self._portion, len(messages))
             began = wall.monotonic()
-            self._intake.take(messages if len(part) == len(messages) else messages.select(part))
-            low += len(part)
-            each = max(wall.monotonic() - began, 1e-3) / len(part)
+            self._intake.take(messages.slice(low, high))
+            each = max(wall.monotonic() - began, 1e-3) / (high - low)
+            low = high
             self._portion = max(1, min(int(_PORTION_SECONDS / each), self._plan.batch_messages))
             self._keep()
 
@@ -205,6 +206,7 @@ class Worker:
                 {**self._plan.config, "group.id": self._plan.group_id},
                 starts,
                 self._plan.source.reads_headers,
+                corrupt=self._plan.source.corrupt,
             )
         else:
             self._reader.assign(starts)

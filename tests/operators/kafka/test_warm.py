@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from streamgauge.operators.formats import json_rows, spans
-from streamgauge.operators.kafka import record_batches, warm
+from streamgauge.operators.kafka import records, warm
 
 
 def test_every_kernel_that_reads_kafka_is_compiled() -> None:
     warm.main()
-    kernels = [record_batches.split, record_batches.split_headers, spans.copy_spans, json_rows.parse]
+    kernels = [records.split, records.split_headers, spans.copy_spans, json_rows.parse]
     assert [kernel.py_func.__name__ for kernel in kernels if not kernel.signatures] == []
 
 

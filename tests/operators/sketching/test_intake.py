@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,7 +12,7 @@ from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
-from streamgauge.operators.formats.messages import Messages
+from streamgauge.operators.formats.messages import Broken, Messages
 from streamgauge.operators.kafka.source import ReadError
 from streamgauge.operators.sketching.intake import Intake
 from streamgauge.operators.sketching.progress import Progress
@@ -28,3 +30,23 @@ def test_messages_of_a_partition_that_come_out_of_order_are_not_judged_by_it() -
     assert [own.account.counted for own in intake.progress.values()] == [3, 3]
     with pytest.raises(ReadError, match=r"posts\[1\] was read out of order: offset 0 came after 1"):
         intake.take(messages.select(np.array([0, 3, 2])))
+
+
+def test_offsets_that_can_not_be_read_count_one_each_in_the_deltas_that_they_belong_to() -> None:
+    intake = Intake(Plan(STREAM, "g", "t", 1, ends={0: 40}))
+    intake.begin(0, Progress(STREAM, "posts", 0, 10), [12, 20, 25])
+    broken = Broken("posts", 0, 15, 50, "its checksum is wrong", b"bytes")
+    intake.take(Messages.skipped(replace(broken, partition=1)))  # another worker's
+    intake.take(Messages.skipped(replace(broken, first=0, next=10)))  # counted before
+    assert not intake.ready and not intake.dead
+    intake.take(Messages.skipped(broken))
+    deltas = [*intake.ready, intake.progress[0].delta()]
+    assert [(d.first, d.next, d.account.read, d.account.dead_lettered) for d in deltas] == [
+        (10, 12, 0, 0),
+        (12, 20, 5, 5),
+        (20, 25, 5, 5),
+        (25, 40, 15, 15),
+    ]
+    assert [(letter.offset, letter.last_offset) for letter in intake.dead] == [(15, 19), (20, 24), (25, 39)]
+    assert all(letter.value == b"bytes" and "checksum" in letter.reason for letter in intake.dead)
+    assert intake.dead_bytes > 0
