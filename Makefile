@@ -27,22 +27,25 @@ $(STAMP): pyproject.toml
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	       && apt-get update -qq && apt-get install -y -q python3-venv; } \
 	  || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
-	@echo "setting up $(VENV) (once; Spark alone is 400 MB: two minutes or so, then as long again to compile the kernels)"
+	@echo "setting up $(VENV), once: about 700 MB are fetched, 400 of them Spark; how long that takes is up to your line"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -q --upgrade "pip>=24" "setuptools>=77"
 	@PYTHONWARNINGS=ignore $(PIP) install -e ".[dev]"
 	@$(BIN)/python -m streamgauge.apps.java --install
-	@$(BIN)/python -m streamgauge.operators.warm
-	@$(BIN)/python -m streamgauge.operators.kafka.warm
 	@touch $(STAMP)
 
 demo: $(STAMP)
 	@$(BIN)/streamgauge demo trending $(ARGS)
 
-test: style types
+# Tests on all cores would compile one kernel several times over; the demo compiles the few that it runs.
+$(VENV)/.warm: $(STAMP)
+	@$(BIN)/streamgauge warm
+	@touch $@
+
+test: style types $(VENV)/.warm
 	@$(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
 
-quick: style types
+quick: style types $(VENV)/.warm
 	@$(BIN)/python -m pytest -q -x -m "not soak and not kafka and not spark" $(ARGS)
 
 style: $(STAMP)

@@ -14,13 +14,14 @@ from .tables.inspect import inspect
 from .tables.query import query
 from .tables.top import top
 from .trending.command import trending
+from .warm import warm
 
 
 class _Ordered(TyperGroup):
     """Commands in the order in which somebody new needs them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "kafka", "query", "top", "inspect"]
+        return ["demo", "kafka", "query", "top", "inspect", "warm"]
 
 
 app = typer.Typer(
@@ -58,6 +59,7 @@ app.add_typer(kafka)
 app.command()(query)
 app.command()(top)
 app.command()(inspect)
+app.command()(warm)
 
 
 def _version(asked: bool) -> None:

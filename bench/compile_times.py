@@ -24,10 +24,11 @@ HERE = "bench.compile_times"
 
 def family(name: str) -> dict[str, Any]:
     """Run in a process with an empty cache: the first update of a family, then everything it can compile."""
-    from streamgauge.operators import warm
+    from streamgauge.operators.families import FAMILIES
+    from streamgauge.operators.warm import steps
 
-    columns = [column for _, of, column in warm.steps() if of.name == name]
-    of = warm.FAMILIES[name]
+    of = FAMILIES[name]
+    columns = [column for column in steps.COLUMNS.values() if steps.takes(of, column.type)]
     params: dict[str, Any] = {**of.params, **of.of_column(columns[0].type)}
     if "type" in params:
         params["type"] = columns[0].type
@@ -40,19 +41,18 @@ def family(name: str) -> dict[str, Any]:
         else:
             sketch.update(columns[0], **inputs)
         first, kernels = found.seconds, len(found.kernels)
-        for column in columns:
-            warm.exercise(of, column)
+        steps.exercise(name)
         whole = found.seconds
     return {"first": first, "kernels": kernels, "all": whole, "unit": found.unit}
 
 
 def everything() -> dict[str, Any]:
     """Run in a process with an empty cache: all families, one after another."""
-    from streamgauge.operators import warm
+    from streamgauge.operators.warm.steps import steps
 
     with compilations() as found:
-        for _, of, column in warm.steps():
-            warm.exercise(of, column)
+        for step in steps():
+            step.take()
         whole = found.seconds
     return {"all": whole, "unit": found.unit, "kernels": found.kernels}
 
@@ -61,8 +61,8 @@ def fresh(*words: str) -> str:
     """What a process that finds no compiled kernel prints."""
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(
-            [sys.executable, "-m", *words],
-            env={**os.environ, "NUMBA_CACHE_DIR": empty},
+            [sys.executable, *words],
+            env={**os.environ, "NUMBA_CACHE_DIR": empty, "STREAMGAUGE_CACHE": empty},
             capture_output=True,
             text=True,
         )
@@ -73,7 +73,7 @@ def fresh(*words: str) -> str:
 
 def told(*words: str) -> dict[str, Any]:
     """The last line of this script's own output in a fresh process."""
-    return json.loads(fresh(HERE, *words).splitlines()[-1])
+    return json.loads(fresh("-m", HERE, *words).splitlines()[-1])
 
 
 def first_call(name: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def all_cores() -> dict[str, Any]:
     """The line of the command that compiles everything, in seconds of the clock."""
     clock = time.perf_counter
     start = clock()
-    fresh("streamgauge.operators.warm")
+    fresh("-c", "from streamgauge.apps.program import main; main()", "warm")
     between = clock()
     loop(UNIT)
     unit, took = clock() - between, between - start

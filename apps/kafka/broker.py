@@ -14,71 +14,34 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_fixed,
+)
+
 from ..java import Java, find_java
 from .jars import kafka_jars
+from .node import HOST, free_port, is_free, write_settings
 
-HOST = "127.0.0.1"
 _READY = "Kafka Server started"
 _IN_USE = "Address already in use"
 _JVM = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
-
-_PROPERTIES = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@{host}:{controller}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port}
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-log.dirs={logs}
-# One node: everything has one replica, and few partitions so that it starts and stops quickly.
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-share.coordinator.state.topic.num.partitions=1
-group.initial.rebalance.delay.ms=0
-# Members of groups whose partitions the broker assigns hear of it with their next heartbeat.
-group.consumer.min.heartbeat.interval.ms=300
-group.consumer.heartbeat.interval.ms=300
-# A broker that was killed may come back as soon as its old session is over.
-broker.session.timeout.ms=3000
-broker.heartbeat.interval.ms=500
-auto.create.topics.enable=false
-# Replayed posts carry old clocks: nothing is deleted for its age.
-log.retention.ms=-1
-# A small heap: the cleaner's default buffer alone would take 128 MB of it.
-log.cleaner.dedupe.buffer.size=4194304
-# Compaction is seen while one looks on.
-log.cleaner.backoff.ms=1000
-"""
-
-_LOGGING = """\
-rootLogger.level=WARN
-rootLogger.appenderRef.out.ref=OUT
-logger.server.name=kafka.server.KafkaRaftServer
-logger.server.level=INFO
-appender.out.type=Console
-appender.out.name=OUT
-appender.out.layout.type=PatternLayout
-appender.out.layout.pattern=%d %p %m (%c)%n
-"""
 
 
 class BrokerError(RuntimeError):
@@ -164,27 +127,24 @@ class EmbeddedKafka:
         if self.running:
             return self
         java, jars = find_java(), kafka_jars()
+        # A port that was free a moment ago may be taken: another one will do if nobody knows this one yet.
         free_choice = self._asked is None and self._port is None
-        for tries_left in (2, 1, 0):
-            try:
-                self._start_once(java, jars)
-                return self
-            except PortTakenError:
-                self.stop()
-                # A port that was free a moment ago: another one will do if nobody knows this one yet.
-                if not free_choice or not tries_left:
+        taken = retry_if_exception_type(PortTakenError)
+        for attempt in Retrying(retry=taken, stop=stop_after_attempt(3 if free_choice else 1), reraise=True):
+            with attempt:
+                try:
+                    self._start_once(java, jars)
+                except BaseException:
+                    self.stop()
+                    self._port = None if free_choice else self._port
                     raise
-                self._port = None
-            except BaseException:
-                self.stop()
-                raise
         return self
 
     def _start_once(self, java: Java, jars: Path) -> None:
         self._folder = self._keep or self._folder or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
         self._folder.mkdir(parents=True, exist_ok=True)
         self._choose_port()
-        settings = self._write_settings()
+        settings = write_settings(self.folder, self.port)
         logging = f"-Dlog4j2.configurationFile={self.folder / 'logging.properties'}"
         command = [str(java.program), *_JVM, logging, "-cp", f"{jars}/*"]
         self._format(command, settings)
@@ -222,34 +182,27 @@ class EmbeddedKafka:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 raise BrokerError(f"topic {name!r} exists already; choose another name") from None
             raise BrokerError(f"topic {name!r} could not be created: {error.args[0].str()}") from None
-        deadline = time.monotonic() + 15
-        while time.monotonic() < deadline:
-            known = admin.list_topics(name, timeout=5).topics[name]
-            if len(known.partitions) == partitions and all(p.leader >= 0 for p in known.partitions.values()):
-                return
-            time.sleep(0.02)
-        raise BrokerError(f"topic {name!r} was created but has no leader after 15 s; see the broker's log")
+
+        def led() -> bool:
+            known = admin.list_topics(name, timeout=5).topics[name].partitions
+            return len(known) == partitions and all(one.leader >= 0 for one in known.values())
+
+        try:
+            _until(led, 15)
+        except RetryError:
+            message = f"topic {name!r} was created but has no leader after 15 s; see the broker's log"
+            raise BrokerError(message) from None
 
     def _choose_port(self) -> None:
         asked = self._asked or self._port
         remembered = self.folder / "port.json"
         if asked is None and remembered.is_file():
             last = int(json.loads(remembered.read_text())["port"])
-            asked = last if _is_free(last) else None
-        if asked is not None and not _is_free(asked):
+            asked = last if is_free(last) else None
+        if asked is not None and not is_free(asked):
             raise PortTakenError(asked)
-        self._port = asked or _free_port()
+        self._port = asked or free_port()
         remembered.write_text(json.dumps({"port": self._port}))
-
-    def _write_settings(self) -> Path:
-        settings = self.folder / "broker.properties"
-        controller = _free_port(but=self.port)
-        logs = self.folder / "log"
-        settings.write_text(
-            _PROPERTIES.format(host=HOST, port=self.port, controller=controller, logs=logs.as_posix())
-        )
-        (self.folder / "logging.properties").write_text(_LOGGING)
-        return settings
 
     def _format(self, command: list[str], settings: Path) -> None:
         """Give a new data folder its cluster id."""
@@ -286,40 +239,33 @@ class EmbeddedKafka:
 
     def _await_ready(self) -> None:
         log = self.folder / "broker.log"
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline:
-            said = log.read_text(errors="replace")
+
+        def ready() -> bool:
+            running, said = self.running, log.read_text(errors="replace")
             if _READY in said:
-                return
-            if not self.running and _IN_USE in said:
+                return True
+            if not running and _IN_USE in said:
                 raise PortTakenError(self.port)
-            if not self.running:
+            if not running:
                 raise BrokerError(f"the embedded broker ended while starting. Its last words:\n{_tail(said)}")
-            time.sleep(0.05)
-        raise BrokerError(
-            f"the embedded broker was not ready after {_START_SECONDS:.0f} s. Its last words:\n"
-            f"{_tail(log.read_text(errors='replace'))}"
-        )
+            return False
+
+        try:
+            _until(ready, _START_SECONDS)
+        except RetryError:
+            raise BrokerError(
+                f"the embedded broker was not ready after {_START_SECONDS:.0f} s. Its last words:\n"
+                f"{_tail(log.read_text(errors='replace'))}"
+            ) from None
+
+
+def _until(holds: Callable[[], bool], seconds: float) -> None:
+    """Look until it holds; after so many seconds raises `RetryError`."""
+    retrying = Retrying(
+        retry=retry_if_result(lambda held: not held), stop=stop_after_delay(seconds), wait=wait_fixed(0.02)
+    )
+    retrying(holds)
 
 
 def _tail(said: str, lines: int = 15) -> str:
     return "\n".join(f"  {line}" for line in said.rstrip().splitlines()[-lines:])
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # As Java does: a port whose last connections only linger is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-        return True
-
-
-def _free_port(but: int | None = None) -> int:
-    while True:
-        with socket.socket() as probe:
-            probe.bind((HOST, 0))
-            if (port := probe.getsockname()[1]) != but:
-                return int(port)

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from filelock import FileLock
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..cache import cache_folder, locked
+from ..cache import cache_folder
 from ..ending import in_order
 from ..java import JavaError
-from .broker import HOST, BrokerError, EmbeddedKafka
+from .broker import BrokerError, EmbeddedKafka
 from .jars import KAFKA, JarsError
+from .node import HOST
 
 app = typer.Typer(
     name="kafka",
@@ -102,7 +104,7 @@ def start(
 
         streamgauge kafka start --name shop
     """
-    with locked(_folder() / f"{name}.lock"):
+    with FileLock(_folder() / f"{name}.lock"):
         _start(port, data, name)
 
 

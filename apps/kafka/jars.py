@@ -19,10 +19,11 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
+from filelock import FileLock
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from ..cache import cache_folder, locked
+from ..cache import cache_folder
 from ..java import find_java
 
 KAFKA = "4.3.1"
@@ -53,7 +54,8 @@ def kafka_jars() -> Path:
     folder = cache_folder() / "kafka" / f"jars-{KAFKA}"
     if not faults(folder):
         return folder
-    with locked(folder.with_suffix(".lock")):
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
         if faults(folder):
             _fetch(folder)
     return folder

@@ -16,23 +16,20 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from ...operators.definition.stream import Stream
-from ...operators.formats.messages import Messages
-from ...operators.sketching.lateness import PartitionTime
-from ...operators.sketching.sketcher import Sketcher
-from ...operators.table.merge import merge
 from ..ending import in_order
 from ..java import find_java
 from ..kafka.broker import BrokerError, EmbeddedKafka
 from ..kafka.command import Running, find_running, remember
 from ..kafka.jars import KAFKA, kafka_jars
 from ..replay.batch import Source
-from ..replay.generated import Generated, one_slice
+from ..replay.generated import Generated
 from ..replay.load import Load
 from ..replay.process import Replay
 from ..replay.recorded import Recording
 from .answers import windows
 from .engines import ENGINES, Engine
 from .exact import Exact, read_exact
+from .kernels import ready
 from .stage import stage
 from .stream import TOPIC, trending
 from .summary import Summary
@@ -117,8 +114,7 @@ def _streamed(
     stream = trending(kafka.bootstrap_servers, delay=delay, config={"log_level": 0})
     engine: Engine = ENGINES[options.engine]()
     stack.callback(engine.stop)
-    with stage(console, "loading kernels (compiling them the first time: a minute or two)"):
-        _compile(stream)
+    ready(stream, console)
     with stage(console, f"starting {engine.title}{engine.takes}", f"{engine.title} runs"):
         engine.start(stream)
     source: Source = recording or Generated(_load(options), seconds=options.seconds)
@@ -136,15 +132,6 @@ def _streamed(
     return Summary.of(
         engine.name, look.account, seconds, windows(look.table), exact, title=engine.title, kept=kept
     )
-
-
-def _compile(stream: Stream) -> None:
-    """Take a few posts through every step, so that no engine's first batch waits for the compiler."""
-    posts = Messages.of(one_slice(Load(rate=2_000.0), 0).values.to_pylist())
-    sketcher = Sketcher(stream)
-    sketcher.add(stream.source.decode(posts).frame, PartitionTime())  # type: ignore[union-attr]
-    table = sketcher.take()
-    windows(merge([table, table]))
 
 
 def _load(options: Options) -> Load:

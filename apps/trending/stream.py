@@ -12,7 +12,7 @@ from ...operators.definition.stream import Stream
 from ...operators.formats.json import json
 
 TOPIC = "posts"
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "id": pl.String,
     "kind": pl.String,
     "author": pl.String,

@@ -32,7 +32,7 @@ def _compiled(function: F, **options: Any) -> Any:
 
 def _called(function: F, **options: Any) -> F:
     compiled = _compiled(function, **options)
-    compiled._cache = KernelCache(function)
+    compiled._cache = KernelCache(function, __name__)
     return compiled
 
 

@@ -22,6 +22,7 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,14 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from . import compiling
+from .user_cache import user_cache
 
 config: Any = numba.core.config  # its settings are read from the environment: type checkers see none of them
 PACKAGE = __name__.rpartition(".sketches.")[0]
 HOME = Path(__file__).resolve().parents[2]
+_BESIDE = {__name__, compiling.__name__, user_cache.__module__}
+"""Modules that see to kernels and leave no trace in their code."""
+
 _IMPORTS = re.compile(r"^[ \t]*from[ \t]+(\.+[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
@@ -45,18 +50,34 @@ def folders() -> list[Path]:
 
     The folder that ``NUMBA_CACHE_DIR`` names, or else one beside the package; then one of the user's own.
     """
-    from platformdirs import user_cache_path
-
     first = Path(config.CACHE_DIR) if config.CACHE_DIR else HOME / "__pycache__"
-    return [first / f"{PACKAGE}-kernels", user_cache_path(PACKAGE) / "kernels"]
+    return [first / f"{PACKAGE}-kernels", user_cache() / "kernels"]
+
+
+class NotKept(LookupError):
+    """A kernel that would have to be compiled."""
+
+
+_compiles: ContextVar[bool] = ContextVar("compiles", default=True)
+
+
+@contextlib.contextmanager
+def only_kept() -> Iterator[None]:
+    """Within the block kernels are loaded and none is compiled: the first that must be raises `NotKept`."""
+    token = _compiles.set(False)
+    try:
+        yield
+    finally:
+        _compiles.reset(token)
 
 
 class KernelCache(_Cache):
-    """What Numba asks of a dispatcher's cache, for one kernel."""
+    """What Numba asks of a dispatcher's cache, for one kernel that the module `compiler` has compiled."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], compiler: str) -> None:
         self._function = function
-        self._stamp = _stamp(function.__module__)  # now: the files may be others when it is first called
+        # Now: the files may be others when it is first called.
+        self._stamp = _stamp(function.__module__, compiler)
 
     @property
     def cache_path(self) -> str:
@@ -81,6 +102,8 @@ class KernelCache(_Cache):
             kept = _read(folder / self._file(key), key)
             if kept is not None:
                 return CompileResult._rebuild(target_context, *kept)
+        if not _compiles.get():
+            raise NotKept(self._function.__qualname__)
         compiling.begins()
         return None
 
@@ -142,14 +165,14 @@ def _written(path: Path, content: bytes) -> bool:
 
 
 @cache
-def _stamp(module: str) -> bytes:
-    """A digest of a module's source and of those that it imports from the package, directly or not."""
+def _stamp(*modules: str) -> bytes:
+    """A digest of the modules' source and of those that they import from the package, directly or not."""
     seen: set[str] = set()
-    waiting = {module, f"{__package__}.jit"}
+    waiting = {*modules}
     while waiting:
         name = waiting.pop()
         seen.add(name)
-        waiting |= _imported(name) - seen
+        waiting |= _imported(name) - seen - _BESIDE
     return hashlib.sha256(b"".join(_source(name)[1] for name in sorted(seen))).digest()
 
 

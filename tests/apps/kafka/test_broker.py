@@ -87,10 +87,10 @@ def test_a_free_port_taken_at_the_last_moment_is_exchanged(monkeypatch: pytest.M
         other.bind(("127.0.0.1", 0))
         other.listen()
         taken = other.getsockname()[1]
-        found = broker_module._free_port
+        found = broker_module.free_port
         # The first choice is the broker's own port; it looks free and isn't.
         choices = iter([taken])
-        monkeypatch.setattr(broker_module, "_free_port", lambda but=None: next(choices, None) or found(but))
+        monkeypatch.setattr(broker_module, "free_port", lambda but=None: next(choices, None) or found(but))
         with EmbeddedKafka() as broker:
             assert broker.port != taken
             assert is_open(broker.port)
@@ -113,8 +113,7 @@ def test_before_start_it_says_what_to_do() -> None:
 
 
 PROGRAM = """
-import sys, threading, time
-from streamgauge.apps.kafka import broker as broker_module
+import time
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 
 with EmbeddedKafka() as broker:

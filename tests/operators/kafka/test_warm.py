@@ -9,13 +9,13 @@ from streamgauge.operators.kafka import records, warm
 
 
 def test_every_kernel_that_reads_kafka_is_compiled() -> None:
-    warm.main()
+    warm.read_batches()
     kernels = [records.split, records.split_headers, spans.copy_spans, json_rows.parse]
     assert [kernel.py_func.__name__ for kernel in kernels if not kernel.signatures] == []
 
 
 def test_a_batch_needs_no_further_compilation() -> None:
-    warm.main()
+    warm.read_batches()
     before = {kernel: len(kernel.signatures) for kernel in (spans.copy_spans, json_rows.parse)}
     from streamgauge.operators.formats.json import json
     from streamgauge.operators.formats.messages import Messages

@@ -12,7 +12,7 @@ import pytest
 from numba.core import config
 from numba.core.serialize import dumps
 
-from streamgauge.sketches.core import kernel_cache
+from streamgauge.sketches.core import jit, kernel_cache
 from streamgauge.sketches.kll.sort import copy
 
 LOWER = """
@@ -115,7 +115,7 @@ def test_processes_that_compile_at_once_leave_all_of_it(rooms: Rooms) -> None:
 
 def test_checked_kernels_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """`make bounds` finds no kernel that was compiled without checks, nor do others find its own."""
-    made = kernel_cache.KernelCache(copy.py_func)
+    made = kernel_cache.KernelCache(copy.py_func, jit.__name__)
     plain = made._made_from()
     monkeypatch.setattr(config, "BOUNDSCHECK", True)
     assert made._made_from() != plain

@@ -1,0 +1,84 @@
+"""What the one node is told: its properties, what it logs, the ports it listens on."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+HOST = "127.0.0.1"
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={logs}
+# One node: everything has one replica, and few partitions so that it starts and stops quickly.
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+# Members of groups whose partitions the broker assigns hear of it with their next heartbeat.
+group.consumer.min.heartbeat.interval.ms=300
+group.consumer.heartbeat.interval.ms=300
+# A broker that was killed may come back as soon as its old session is over.
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+auto.create.topics.enable=false
+# Replayed posts carry old clocks: nothing is deleted for its age.
+log.retention.ms=-1
+# A small heap: the cleaner's default buffer alone would take 128 MB of it.
+log.cleaner.dedupe.buffer.size=4194304
+# Compaction is seen while one looks on.
+log.cleaner.backoff.ms=1000
+"""
+
+_LOGGING = """\
+rootLogger.level=WARN
+rootLogger.appenderRef.out.ref=OUT
+logger.server.name=kafka.server.KafkaRaftServer
+logger.server.level=INFO
+appender.out.type=Console
+appender.out.name=OUT
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %m (%c)%n
+"""
+
+
+def write_settings(folder: Path, port: int) -> Path:
+    """Write the node's settings into its folder; gives the file to start it with."""
+    settings, logs = folder / "broker.properties", folder / "log"
+    controller = free_port(but=port)
+    settings.write_text(_PROPERTIES.format(host=HOST, port=port, controller=controller, logs=logs.as_posix()))
+    (folder / "logging.properties").write_text(_LOGGING)
+    return settings
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on a port of this machine."""
+    with socket.socket() as probe:
+        # As Java does: a port whose last connections only linger is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port(but: int | None = None) -> int:
+    """A port that nobody listens on at this moment."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind((HOST, 0))
+            if (port := probe.getsockname()[1]) != but:
+                return int(port)
