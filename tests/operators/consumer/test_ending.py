@@ -20,8 +20,6 @@ from ...waiting import until
 SCRIPT = """
 import sys, polars as pl
 from streamgauge import Stream, count, json
-
-from ...waiting import until
 source = Stream.from_kafka(sys.argv[1], value=json({"a": pl.Int64}), bootstrap_servers=sys.argv[2])
 summary = source.tumbling("1m").agg(posts=count()).run(on_window=print)
 print(summary.interrupted, summary.account.read)
