@@ -12,6 +12,8 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from .source import ReadError
 
+_NEVER_MS = 1 << 31
+
 
 def _addresses(text: Any) -> list[str]:
     return [part.strip() for part in str(text).split(",")]
@@ -19,10 +21,7 @@ def _addresses(text: Any) -> list[str]:
 
 _NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bootstrap.servers": ("bootstrap_servers", _addresses),
-    "metadata.broker.list": (
-        "bootstrap_servers",
-        lambda text: [part.strip() for part in str(text).split(",")],
-    ),
+    "metadata.broker.list": ("bootstrap_servers", _addresses),
     "client.id": ("client_id", str),
     "client.rack": ("client_rack", str),
     "isolation.level": ("isolation_level", str),
@@ -32,6 +31,7 @@ _NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "max.partition.fetch.bytes": ("max_partition_fetch_bytes", int),
     "fetch.message.max.bytes": ("max_partition_fetch_bytes", int),
     "receive.message.max.bytes": ("receive_message_max_bytes", int),
+    "connections.max.idle.ms": ("connections_max_idle_ms", lambda text: int(text) or _NEVER_MS),
     "metadata.max.age.ms": ("metadata_max_age_ms", int),
     "reconnect.backoff.ms": ("reconnect_backoff_ms", int),
     "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", int),
@@ -55,7 +55,7 @@ _OF_OTHERS = (
     *("enable.", "auto.commit.", "offset.store.", "queued.", "fetch.queue.", "fetch.error.", "check.crcs"),
     *("acks", "request.", "batch.", "compression.", "delivery.", "linger.", "message.", "queue.", "retries"),
     *("transaction", "partitioner", "sticky.", "statistics.", "log", "debug", "api.version.", "broker."),
-    *("socket.", "topic.", "allow.auto.", "max.in.flight", "connections.", "metadata.", "internal."),
+    *("socket.", "topic.", "allow.auto.", "max.in.flight", "metadata.", "internal."),
     *(
         "retry.backoff.max.ms",
         "error_cb",
@@ -93,10 +93,21 @@ def raw_settings(config: Mapping[str, Any]) -> dict[str, Any]:
                 value, str(config.get("sasl.oauthbearer.config", ""))
             )
         elif not name.startswith(_OF_OTHERS) and name != "sasl.oauthbearer.config":
-            raise ReadError(f"the Kafka setting {name!r} is not known to the reader; leave it out")
-    if found.get("security_protocol") in ("SSL", "SASL_SSL"):
+            raise ReadError(f"only librdkafka itself has the Kafka setting {name!r}")
+    protocol = found.get("security_protocol", "PLAINTEXT")
+    if protocol in ("SSL", "SASL_SSL"):
         found["ssl_context"] = _tls(config)
+    if protocol.startswith("SASL_"):
+        _check_sasl(found)
     return found
+
+
+def _check_sasl(found: Mapping[str, Any]) -> None:
+    mechanism = found.get("sasl_mechanism", "GSSAPI")
+    if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"):
+        raise ReadError(f"only librdkafka itself has the SASL mechanism {mechanism}")
+    if mechanism == "OAUTHBEARER" and "sasl_oauth_token_provider" not in found:
+        raise ReadError("only librdkafka itself gets tokens for OAUTHBEARER without an oauth_cb")
 
 
 def ahead_bytes(config: Mapping[str, Any]) -> int:
@@ -114,21 +125,22 @@ class _Tokens(AbstractTokenProvider):
     def __init__(self, callback: Callable[[str], tuple[Any, ...]], config: str) -> None:
         super().__init__()
         self._callback, self._config = callback, config
+        self._told: tuple[Any, ...] = ()
 
     def token(self) -> str:
         """A token that is valid now."""
-        return str(self._callback(self._config)[0])
+        self._told = self._callback(self._config)
+        return str(self._told[0])
+
+    def extensions(self) -> dict[str, str]:
+        """What goes with the last token."""
+        return {str(name): str(value) for name, value in dict(*self._told[3:4]).items()}
 
 
 def _tls(config: Mapping[str, Any]) -> ssl.SSLContext:
     """What TLS relies on. Raises `ReadError` for files that can't be read."""
-    context = ssl.create_default_context()
     try:
-        if location := config.get("ssl.ca.location"):
-            folder = Path(location).is_dir()
-            context.load_verify_locations(**{"capath" if folder else "cafile": str(location)})
-        if pem := config.get("ssl.ca.pem"):
-            context.load_verify_locations(cadata=str(pem))
+        context = ssl.create_default_context(**_authorities(config))
         if location := config.get("ssl.crl.location"):
             context.load_verify_locations(cafile=str(location))
             context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
@@ -144,14 +156,30 @@ def _tls(config: Mapping[str, Any]) -> ssl.SSLContext:
     return context
 
 
+def _authorities(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Whom to trust: those that are named and nobody else; the system's only if none are."""
+    found: dict[str, Any] = {}
+    location = str(config.get("ssl.ca.location") or "probe")
+    if location != "probe":
+        found["capath" if Path(location).is_dir() else "cafile"] = location
+    if pem := config.get("ssl.ca.pem"):
+        found["cadata"] = str(pem)
+    return found
+
+
 def _identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
-    """The client's own certificate and key, from files or from text."""
-    password = config.get("ssl.key.password")
-    if location := config.get("ssl.certificate.location"):
-        context.load_cert_chain(str(location), config.get("ssl.key.location"), password)
-    elif pem := config.get("ssl.certificate.pem"):
-        # Python reads certificates from files alone; this one only its owner can read, and it goes at once.
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-            file.write(f"{config.get('ssl.key.pem', '')}\n{pem}\n")
-            file.flush()
-            context.load_cert_chain(file.name, password=password)
+    """The client's own certificate and key, each from a file or from text."""
+    parts = [_pem(config, "ssl.key"), _pem(config, "ssl.certificate")]
+    if not parts[1]:
+        return
+    # Python reads them from files alone; this one only its owner can read, and it goes at once.
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write("\n".join(parts))
+        file.flush()
+        context.load_cert_chain(file.name, password=config.get("ssl.key.password"))
+
+
+def _pem(config: Mapping[str, Any], name: str) -> str:
+    """What a pair of settings gives, a text or a file's."""
+    location = config.get(f"{name}.location")
+    return str(config.get(f"{name}.pem") or "") if not location else Path(location).read_text()

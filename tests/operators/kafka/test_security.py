@@ -1,0 +1,145 @@
+"""TLS and SASL against a real broker: both ways of reading, and whole runs, with the user's own settings."""
+
+from __future__ import annotations
+
+import base64
+import json as plain_json
+import logging
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from confluent_kafka import Producer
+
+from streamgauge.operators.consumer.runner import run
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
+from streamgauge.operators.kafka import reader as reader_module
+from streamgauge.operators.kafka.raw import RawSource
+from streamgauge.operators.kafka.raw_settings import raw_settings
+from streamgauge.operators.kafka.reader import Reader, ReadError
+from streamgauge.spark_udafs.kafka.offsets import Known
+from streamgauge.spark_udafs.kafka.options import KafkaOptions
+from streamgauge.spark_udafs.kafka.tasks import Range, Task, read_task
+
+from .secure_broker import KEY_PASSWORD, PASSWORD, USER, SecureKafka
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.skipif(
+        shutil.which("openssl") is None, reason="openssl, which makes certificates, is missing"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
+    """A broker with a topic of one message."""
+    with SecureKafka(data=tmp_path_factory.mktemp("secure")) as broker:
+        broker.add_user()
+        broker.create_topic("posts")
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("posts", b'{"n": 1}', timestamp=1_700_000_000_000)
+        assert producer.flush(20) == 0
+        yield broker
+
+
+def token(_: str) -> tuple[str, float]:
+    """An unsecured JSON web token, as the broker's own listener takes it."""
+
+    def part(told: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(plain_json.dumps(told).encode()).decode().rstrip("=")
+
+    claims = {"sub": USER, "iat": 1_700_000_000, "exp": 4_102_444_800}
+    return f"{part({'alg': 'none'})}.{part(claims)}.", 4_102_444_800.0
+
+
+def settings(secure: SecureKafka, how: str) -> dict[str, Any]:
+    folder = secure.folder
+    trust = {"ssl.ca.location": str(folder / "ca.pem")}
+    if how in ("files", "texts"):
+        files = {"certificate": "client.pem", "key": "client.key"}
+        if how == "files":
+            own = {f"ssl.{part}.location": str(folder / name) for part, name in files.items()}
+        else:
+            own = {f"ssl.{part}.pem": (folder / name).read_text() for part, name in files.items()}
+            trust = {"ssl.ca.pem": (folder / "ca.pem").read_text()}
+        return {
+            "bootstrap.servers": secure.tls,
+            "security.protocol": "ssl",
+            **trust,
+            **own,
+            "ssl.key.password": KEY_PASSWORD,
+        }
+    login = {"sasl.username": USER, "sasl.password": PASSWORD}
+    return {
+        "bootstrap.servers": secure.sasl,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": how,
+        **trust,
+        **({"oauth_cb": token} if how == "OAUTHBEARER" else login),
+    }
+
+
+WAYS = ["files", "texts", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_raw_batches_are_read_with_every_kind_of_security(secure: SecureKafka, how: str) -> None:
+    with Reader(settings(secure, how), {("posts", 0): 0}) as reader:
+        assert isinstance(reader._source, RawSource)
+        (found,) = reader.read_to({("posts", 0): 1}, timeout=60)
+        assert found.value.to_pylist() == [b'{"n": 1}']
+
+
+@pytest.mark.parametrize("how", ["files", "texts"])
+def test_nobody_is_trusted_but_the_authority_that_is_named(secure: SecureKafka, how: str) -> None:
+    context = raw_settings(settings(secure, how))["ssl_context"]
+    assert [dict(one["subject"][0])["commonName"] for one in context.get_ca_certs()] == ["authority"]
+
+
+@pytest.mark.parametrize(
+    ("how", "wrong"),
+    [
+        ("files", {"ssl.ca.location": "other.pem"}),
+        ("PLAIN", {"ssl.ca.location": "other.pem"}),
+        ("PLAIN", {"ssl.ca.location": None}),  # the system's authorities did not sign it
+        ("PLAIN", {"sasl.password": "wr0ng-in-the-rapids"}),
+        ("SCRAM-SHA-256", {"sasl.password": "wr0ng-in-the-rapids"}),
+    ],
+)
+def test_who_is_not_trusted_is_not_read_from_and_no_secret_is_told(
+    secure: SecureKafka,
+    how: str,
+    wrong: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(reader_module, "_ANSWER_SECONDS", 1.0)
+    config = settings(secure, how) | wrong
+    if config["ssl.ca.location"] is None:
+        del config["ssl.ca.location"]
+    elif "ssl.ca.location" in wrong:
+        config["ssl.ca.location"] = str(secure.folder / wrong["ssl.ca.location"])
+    with caplog.at_level(logging.DEBUG), pytest.raises(ReadError) as told:
+        Reader(config, {("posts", 0): 0}, source="raw")
+    for secret in (PASSWORD, KEY_PASSWORD, "wr0ng-in-the-rapids"):
+        assert secret not in str(told.value) + caplog.text
+
+
+def test_a_run_and_a_task_of_sparks_read_with_them_too(secure: SecureKafka, tmp_path: Path) -> None:
+    config = settings(secure, "SCRAM-SHA-512")
+    at = config.pop("bootstrap.servers")
+    stream = (
+        Stream.from_kafka("posts", value=json({"n": pl.Int64}), bootstrap_servers=at, config=config)
+        .tumbling("1h")
+        .agg(posts=count())
+    )
+    assert run(stream, until="latest").windows()["posts"].to_list() == [1]
+    options = KafkaOptions.parse({"kafka.bootstrap.servers": at}, stream, config)
+    task = Task((Range(("posts", 0), 0, 1, Known(0)),), 0, 1_700_000_000_000_000)
+    assert sum(batch.num_rows for batch in read_task(options, task)) >= 1
