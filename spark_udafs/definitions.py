@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,8 +21,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ..operators.definition.change import differences
+from ..operators.definition.change import differences, rewritten
 from ..operators.table.windows import START
+
+log = logging.getLogger("streamgauge.spark")
 
 NAME = "streamgauge-definition"
 _KEY = "definition"
@@ -60,6 +63,8 @@ def check_same(before: str | None, after: str | None) -> None:
     old, new = unpack(before), unpack(after)
     if found := differences(old, new) or _order(old, new):
         raise changed(found)
+    for sentence in rewritten(old, new):
+        log.warning("going on from a checkpoint that was written with another Polars or Python: %s", sentence)
 
 
 def _order(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

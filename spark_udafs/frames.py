@@ -172,7 +172,7 @@ class Sketching:
         """All that decides whether sketches can be merged, as plain JSON."""
         assert self.windows is not None
         told = asked.definition()
-        kept = {part: told[part] for part in ("source", "keys", "aggregates")}
+        kept = {part: told[part] for part in ("version", "source", "keys", "aggregates")}
         return {**kept, "window": self.windows.definition()}
 
     def _event(self) -> Column:

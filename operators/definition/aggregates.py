@@ -18,6 +18,9 @@ from ...sketches.core.parameters import whole
 from ...sketches.core.protocol import Groups, SketchError
 from ..families import MOMENT, Family, family
 
+VERSION = 1
+"""Of the form in which an aggregate is written down."""
+
 METADATA = b"streamgauge"
 """The key of the definitions in Arrow metadata."""
 
@@ -86,17 +89,25 @@ class Aggregate:
 
     def to_json(self) -> str:
         """The definition as it stands in a field's metadata: the same text for the same aggregate."""
-        return json.dumps(self.definition(), sort_keys=True)
+        return json.dumps({"version": VERSION, **self.definition()}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The aggregate of a definition. Raises `SketchError` if it is none."""
+        """The aggregate of a definition. Raises `SketchError` if it is not one, or of a later version."""
         try:
             found = json.loads(text)
+            # Tables from before definitions had a version are of the first one.
+            if found.get("version", VERSION) > VERSION:
+                raise SketchError(
+                    f"the aggregate is written down in form {found['version']}, by a later version of "
+                    f"streamgauge, and this one reads form {VERSION}: install that version"
+                )
             family(found["aggregate"])
             return cls(found["aggregate"], found["column"], found["params"], found["answer"], found["inputs"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise SketchError(f"no definition of an aggregate: {error} in {text!r}") from None
+        except SketchError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SketchError(f"{text!r} is not the definition of an aggregate: {error}") from None
 
 
 def arrow_type(text: str) -> pa.DataType:

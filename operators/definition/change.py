@@ -8,27 +8,41 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
-from io import StringIO
 from typing import Any
 
-import polars as pl
-
+from .description import sketch_of
 from .durations import written
+from .text import columns_in, skeleton
 
 
 class DefinitionChanged(ValueError):
     """Kept state was made by another definition than the one at hand; the message tells what changed."""
 
 
-_TOLD = ("source", "time", "steps", "keys", "window", "delay", "max_ahead", "aggregates")
+_TOLD = (
+    "version",
+    "written_by",
+    "source",
+    "time",
+    "steps",
+    "keys",
+    "window",
+    "delay",
+    "max_ahead",
+    "aggregates",
+)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """What is different in `after`, one sentence for each change; none where the definitions are the same.
 
     Both are as `Stream.definition` gives them, or a part of that: a key missing on both sides is the same.
+    The questions that aggregates are asked in the end are no difference, and neither is what another version
+    of Polars or Python may have put into other words (`rewritten`).
 
+    >>> import polars as pl
     >>> from .aggregates import count, distinct
     >>> from .stream import Stream
     >>> rows = Stream.from_batches({"user": pl.String, "at": pl.Datetime("us")}, time="at")
@@ -36,32 +50,91 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     >>> two = rows.filter(pl.col("user") != "x").tumbling("2m").agg(users=distinct("user", lg_k=10))
     >>> for sentence in differences(one.definition(), two.definition()):
     ...     print(sentence)
-    step 1 was added: filter([(col("user")) != ("x")])
+    step 1 was added: filter(col("user") != "x")
     the window changed from tumbling 1m to tumbling 2m
     the aggregate "posts" was removed: count()
     the aggregate "users" changed from distinct("user", lg_k=12) to distinct("user", lg_k=10)
     """
+    if before.get("version") != after.get("version"):
+        return [_of_another_form(before.get("version") or 0, after.get("version") or 0)]
+    after, _ = _reconciled(before, after)
     found = _source(before.get("source") or {}, after.get("source") or {})
-    found += _changed("the event time", _expression, before.get("time"), after.get("time"))
+    found += _changed("the event time", _time, before.get("time"), after.get("time"))
     found += _steps(before.get("steps") or [], after.get("steps") or [])
-    found += _changed("the grouping", _names, before.get("keys") or [], after.get("keys") or [])
+    found += _keys(before.get("keys") or [], after.get("keys") or [])
     found += _changed("the window", _window, before.get("window"), after.get("window"))
     found += _changed("the delay", str, before.get("delay"), after.get("delay"))
     found += _changed("max_ahead", _ahead, before.get("max_ahead"), after.get("max_ahead"))
-    found += _named("aggregate", _aggregate, before.get("aggregates") or {}, after.get("aggregates") or {})
+    found += _named("aggregate", _aggregate, _sketches(before), _sketches(after))
     for key in dict.fromkeys((*before, *after)):
         if key not in _TOLD:
             found += _changed(key, _plain, before.get(key), after.get(key))
     return found
 
 
+def rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Expressions that are in other words, written by another Polars or Python, but may well be the same.
+
+    One sentence each. They name the same columns, and where they differ in constants they differ in more:
+    `differences` has those that another version can't explain.
+
+    >>> before = {"time": 'col("at").cast(datetime[ms])', "written_by": {"polars": "1.36.1"}}
+    >>> after = {"time": '(col("at") * 1000).cast(datetime[us])', "written_by": {"polars": "2.1.0"}}
+    >>> differences(before, after)
+    []
+    >>> print(rewritten(before, after)[0])
+    the event time was col("at").cast(datetime[ms]), and is (col("at") * 1000).cast(datetime[us])
+    """
+    return _reconciled(before, after)[1] if before.get("version") == after.get("version") else []
+
+
+def _reconciled(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
+    """`after` in the words of `before` where only the words may differ, and a sentence for each of those."""
+    old, new = before.get("written_by"), after.get("written_by")
+    if old == new or old is None or new is None:
+        return after, []
+    code = old.get("python") == new.get("python")
+    found: list[str] = []
+    time, steps = after.get("time"), list(after.get("steps") or [])
+    if _perhaps(before.get("time"), time, code):
+        found.append(f"the event time was {before['time']}, and is {time}")
+        time = before["time"]
+    earlier = list(before.get("steps") or [])
+    if [(step[0], len(step)) for step in earlier] == [(step[0], len(step)) for step in steps]:
+        for at, (one, other) in enumerate(zip(earlier, steps)):
+            pairs = [(a, b) for a, b in zip(one[1:], other[1:]) if _perhaps(a, b, code)]
+            found += [f"step {at + 1} had {a}, and has {b}" for a, b in pairs]
+            words = {b: a for a, b in pairs}
+            steps[at] = [other[0], *(words.get(told, told) for told in other[1:])]
+    return {**after, "time": time, "steps": steps}, found
+
+
+def _perhaps(before: str | None, after: str | None, code: bool) -> bool:
+    """Whether two texts may be of one expression; `code`: digests of functions are comparable."""
+    if before is None or after is None or before == after or columns_in(before) != columns_in(after):
+        return False
+    if not code:
+        before, after = _DIGEST.sub("", before), _DIGEST.sub("", after)
+    return before == after or skeleton(before) != skeleton(after)
+
+
+_DIGEST = re.compile(r" #[0-9a-f]{8}\b")
+
+
+def _of_another_form(before: int, after: int) -> str:
+    maker = "a later" if before > after else "an earlier"
+    return (
+        f"it is written down in form {before}, by {maker} version of streamgauge, and this one can only "
+        f"compare form {after}; that version can go on with it"
+    )
+
+
+def _sketches(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: sketch_of(asked) for name, asked in (told.get("aggregates") or {}).items()}
+
+
 def _changed(what: str, say: Any, before: Any, after: Any) -> list[str]:
-    if before == after:
-        return []
-    old, new = say(before), say(after)
-    if old == new:
-        return [f"{what} is written differently: {_plain(before)} became {_plain(after)}"]
-    return [f"{what} changed from {old} to {new}"]
+    return [] if before == after else [f"{what} changed from {say(before)} to {say(after)}"]
 
 
 def _named(kind: str, say: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -88,7 +161,8 @@ def _source(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     for key in dict.fromkeys((*before, *after)):
         if key != "columns":
             what = {"topic": "the topic", "value": "the decoder"}.get(key, f"the source's {key}")
-            found += _changed(what, _plain, before.get(key), after.get(key))
+            say = _decoder if key == "value" else _plain
+            found += _changed(what, say, before.get(key), after.get(key))
     return found
 
 
@@ -108,17 +182,25 @@ def _steps(before: list[Any], after: list[Any]) -> list[str]:
 
 def _step(step: list[Any]) -> str:
     verb, *expressions = step
-    return f"{verb}({', '.join(map(_expression, expressions))})"
+    return f"{verb}({', '.join(expressions)})"
 
 
-def _expression(told: Any) -> str:
-    """An expression as Polars prints it; as it was stored where this Polars can't read it."""
-    if told is None:
-        return "the messages' own timestamps"
-    try:
-        return str(pl.Expr.deserialize(StringIO(json.dumps(told)), format="json"))
-    except Exception:  # Polars raises its own, pyo3's and ValueError for what another version wrote
-        return _plain(told)
+def _time(told: str | None) -> str:
+    return "the messages' own timestamps" if told is None else told
+
+
+def _keys(before: list[Any], after: list[Any]) -> list[str]:
+    """Keys are names, or pairs of a name and its type; types are told where the names are the same."""
+    names = [[key if isinstance(key, str) else key[0] for key in told] for told in (before, after)]
+    if names[0] != names[1]:
+        return _changed("the grouping", _names, *names)
+    pairs = [(a, b) for a, b in zip(before, after) if a != b]
+    return [f'the type of the key "{a[0]}" changed from {a[1]} to {b[1]}' for a, b in pairs]
+
+
+def _decoder(told: Mapping[str, Any]) -> str:
+    given = ", ".join(f"{name}={_plain(value)}" for name, value in told.items() if name != "decoder")
+    return f"{told.get('decoder')}({given})"
 
 
 def _window(told: Any) -> str:
@@ -136,7 +218,7 @@ def _names(told: list[str]) -> str:
 def _aggregate(told: Mapping[str, Any]) -> str:
     column = told.get("column")
     parts = [] if column is None else [f'"{column}"']
-    for part in ("inputs", "params", "answer"):
+    for part in ("inputs", "params"):
         parts += [f"{name}={value!r}" for name, value in (told.get(part) or {}).items()]
     return f"{told.get('aggregate')}({', '.join(parts)})"
 

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from ..formats.iso_times import read_times
+from .row_wise import check_row_wise, reads_columns
 
 TIME = "__time"
 """The column that carries event time through a stream's steps."""
@@ -22,7 +23,8 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
     """The expression of a row's event time, from a column's name or an expression over the decoded rows.
 
     Raises `TypeError` for a column that isn't there or is not a time: numbers don't say their unit, and to
-    guess it from their size would fail for the very clocks that are wrong.
+    guess it from their size would fail for the very clocks that are wrong. Raises `ValueError` for an
+    expression that depends on other rows, or reads none.
     """
     found = pl.col(time) if isinstance(time, str) else time
     written = f'"{time}"' if isinstance(time, str) else str(time)
@@ -32,6 +34,9 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
         if isinstance(time, str):
             raise TypeError(f"time: {written} is no column of {', '.join(schema)}") from None
         raise TypeError(f"time: {written} can't be computed: {first_line(error)}") from None
+    check_row_wise("time", found, schema)
+    if not reads_columns(found):
+        raise ValueError(f"time: {written} reads no column, so that all rows would have one event time")
     if isinstance(dtype, pl.Datetime) or dtype in (pl.Date, pl.String):
         return found.alias(TIME)
     hint = ""
@@ -43,7 +48,7 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
             f'time=pl.from_epoch({shown}, time_unit="{unit}")'
             + ("" if dtype.is_float() else ', else with "s", "us" or "ns"')
         )
-    raise TypeError(f"time: {written} is of type {dtype}, which is no time{hint}")
+    raise TypeError(f"time: {written} is of type {dtype}, which is not a time{hint}")
 
 
 def in_utc(times: pl.Series) -> pl.Series:

@@ -14,6 +14,8 @@ from ..formats.failures import why
 from ..formats.message_columns import need_headers, types_of, with_message
 from ..formats.messages import Messages
 from ..kafka.secrets import Settings
+from .decoders import decoder_definition
+from .text import type_text
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class KafkaSource:
     `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
     of what the stream computes. Its secrets are in no repr. `message` maps columns to the parts of a message
     beside its value that they hold (`message_columns`); `corrupt` says what to do where a broker's bytes are
-    broken.
+    broken. Raises `TypeError` for a decoder with parameters that can't be written down (`decoders`).
     """
 
     topic: str
@@ -35,6 +37,7 @@ class KafkaSource:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", Settings(self.config))
+        decoder_definition(self.value)
 
     @property
     def schema(self) -> pl.Schema:
@@ -74,8 +77,8 @@ class KafkaSource:
 
     def definition(self) -> dict[str, Any]:
         """What it reads, as plain JSON."""
-        kind = type(self.value).__name__.lower()
-        found = {"topic": self.topic, "value": kind, "columns": _columns(self.schema)}
+        told = decoder_definition(self.value)
+        found = {"topic": self.topic, "value": told, "columns": _columns(self.schema)}
         return {**found, "message": dict(self.message)} if self.message else found
 
 
@@ -91,4 +94,4 @@ class FrameSource:
 
 
 def _columns(schema: pl.Schema) -> dict[str, str]:
-    return {name: str(dtype) for name, dtype in schema.items()}
+    return {name: type_text(dtype) for name, dtype in schema.items()}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal
 
 import polars as pl
+
+from .row_wise import check_row_wise, reads_columns
+from .text import expression_text
 
 Verb = Literal["filter", "with_columns", "explode", "select"]
 
@@ -22,6 +25,18 @@ class Step:
 
     verb: Verb
     expressions: tuple[pl.Expr, ...]
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Raise `ValueError` unless each row of a frame of these columns is transformed by itself."""
+        if self.verb == "explode":
+            return
+        for expression in self.expressions:
+            check_row_wise(self.verb, expression, schema)
+        if self.verb == "select" and not any(map(reads_columns, self.expressions)):
+            raise ValueError(
+                "select: none of its expressions reads a column, so that one row would be left of each "
+                "batch; select a column beside them, or add them by with_columns"
+            )
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """`frame` transformed; `carried` names columns that a selection must not drop."""
@@ -38,5 +53,5 @@ class Step:
         return self.verb in ("filter", "explode")
 
     def definition(self) -> list[Any]:
-        """As plain JSON."""
-        return [self.verb, *(json.loads(e.meta.serialize(format="json")) for e in self.expressions)]
+        """As plain JSON: the verb, and each expression in words."""
+        return [self.verb, *map(expression_text, self.expressions)]

@@ -7,8 +7,6 @@ same expressions, the same sketches and the same table.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
@@ -19,11 +17,13 @@ from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
 from .aggregates import Aggregate
+from .description import VERSION, fingerprint_of, written_by
 from .durations import Duration, microseconds, written
 from .event_time import TIME, event_time, first_line
 from .inputs import check_input
 from .sources import FrameSource, KafkaSource
 from .steps import Step
+from .text import expression_text, type_text
 from .windows import Tumbling, Window
 
 _EXAMPLE = '"user": pl.String'
@@ -124,6 +124,8 @@ class Stream:
     def explode(self, *columns: str) -> Self:
         """One row for each element of a list column; an empty list leaves one row with a null."""
         for name in columns:
+            if not isinstance(name, str):
+                raise TypeError(f'explode: {name!r} is not a column\'s name; write .explode("tags")')
             if name in self.columns and not isinstance(self.columns[name], (pl.List, pl.Array)):
                 raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, no list")
         return self._with(Step("explode", _expressions(columns, {})))
@@ -230,12 +232,14 @@ class Stream:
 
     def definition(self) -> dict[str, Any]:
         """All that decides the result, as plain JSON: where it runs and how it connects is left out."""
-        time = None if self.time is None else json.loads(self.time.meta.serialize(format="json"))
+        types = self.columns
         return {
+            "version": VERSION,
+            "written_by": written_by(),
             "source": self.source.definition(),
-            "time": time,
+            "time": None if self.time is None else expression_text(self.time),
             "steps": [step.definition() for step in self.steps],
-            "keys": list(self.keys),
+            "keys": [[key, type_text(types[key])] for key in self.keys],
             "window": None if self.window is None else self.window.definition(),
             "delay": written(self.delay_us),
             "max_ahead": self.max_ahead_us,
@@ -243,9 +247,8 @@ class Stream:
         }
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that differ for definitions with different results."""
-        text = json.dumps(self.definition(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """16 hexadecimal digits that differ for definitions whose state can't be merged (`description`)."""
+        return fingerprint_of(self.definition())
 
     def complete(self) -> Self:
         """The stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""
@@ -260,6 +263,7 @@ class Stream:
                 raise TypeError(f"{step.verb}: {expression!r} is no expression; write one such as {hint}")
         if self.keys or self.aggregates:
             raise ValueError(f"{step.verb}: transform the rows before group_by and agg")
+        step.check(self.columns)
         after = replace(self, steps=(*self.steps, step))
         try:
             columns = after.columns

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.protocol import Groups, SketchError
+from ..definition.change import differences
 from ..definition.durations import Duration, microseconds
 from ..sketching.grouping import GroupIndex
-from .schema import aggregates_of, assemble, in_current_form, keys_of, table_schema
+from .schema import aggregates_of, assemble, definition_of, in_current_form, keys_of, table_schema
 from .windows import TableWindows, edges, windows_in, within
 
 
@@ -135,15 +136,16 @@ def _alike(tables: list[pa.Table]) -> list[pa.Table]:
     """The tables in one schema. Raises `SketchError` if their definitions differ."""
     tables = [in_current_form(table) for table in tables]
     first = tables[0].schema
-    keys, aggregates = keys_of(first), aggregates_of(first)
     columns = []
     for table in tables:
-        if keys_of(table.schema) != keys or aggregates_of(table.schema) != aggregates:
+        if found := differences(definition_of(first), definition_of(table.schema)):
             raise SketchError(
-                f"merge: the tables have different definitions: {_told(first)} and {_told(table.schema)}"
+                f"merge: the tables have different definitions; from the first to another one "
+                f"{', and '.join(found)}"
             )
         if table.schema != first:
-            table = table.cast(_loose(first)).replace_schema_metadata(table.schema.metadata)
+            own = table.schema.metadata
+            table = table.select(first.names).cast(_loose(first)).replace_schema_metadata(own)
         columns.append(table)
     return columns
 
@@ -156,8 +158,3 @@ def _whole(table: pa.Table, name: str) -> pa.Array:
 def _loose(schema: pa.Schema) -> pa.Schema:
     """The schema with every field nullable, since Parquet and Spark don't keep that property."""
     return pa.schema([field.with_nullable(True) for field in schema], metadata=schema.metadata)
-
-
-def _told(schema: pa.Schema) -> str:
-    told = {name: asked.to_json() for name, asked in aggregates_of(schema).items()}
-    return f"keys {keys_of(schema)}, aggregates {told}"

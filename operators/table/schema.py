@@ -96,6 +96,12 @@ def aggregates_of(schema: pa.Schema) -> dict[str, Aggregate]:
     return found
 
 
+def definition_of(schema: pa.Schema) -> dict[str, Any]:
+    """What a table is of, for `definition.change`: its keys, and its aggregates by column."""
+    aggregates = {name: asked.definition() for name, asked in aggregates_of(schema).items()}
+    return {"keys": keys_of(schema), "aggregates": aggregates}
+
+
 def assemble(
     schema: pa.Schema,
     starts: Any,
@@ -113,11 +119,6 @@ def assemble(
         schema=schema,
     )
     return table.sort_by([(name, "ascending") for name in schema.names[: 2 + len(keys)]])
-
-
-def empty(schema: pa.Schema) -> pa.Table:
-    """A table without rows."""
-    return schema.empty_table()
 
 
 def write_parquet(table: pa.Table, path: str | Path) -> None:

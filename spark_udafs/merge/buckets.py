@@ -25,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from ...operators.sketching.grouping import hash_keys
 from ...operators.sketching.lateness import YEAR_10000
 from ...operators.table.merge import Accumulator
-from ...operators.table.schema import END, START, TIME_TYPE, aggregates_of, from_ipc, keys_of, to_ipc
+from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, to_ipc
 from ...operators.table.windows import ALL_TIME, windows_told
 from ..definitions import check_same, pack
 from .forms import quoted, spark_type
@@ -164,13 +164,8 @@ def _same(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _definition(schema: pa.Schema, windows: bool) -> dict[str, Any]:
     """A table's columns and windows, as plain JSON."""
-    aggregates = {name: asked.definition() for name, asked in aggregates_of(schema).items()}
     told = windows_told(schema) if windows else None
-    return {
-        "keys": keys_of(schema),
-        "window": told and told.definition(),
-        "aggregates": aggregates,
-    }
+    return {**definition_of(schema), "window": told and told.definition()}
 
 
 def _merging(own: pa.Schema, schema: pa.Schema) -> Any:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
-from streamgauge.operators.definition.change import differences
+from streamgauge.operators.definition.change import differences, rewritten
 from streamgauge.operators.definition.stream import Stream
 
 ROWS = Stream.from_batches({"user": pl.String, "n": pl.Int64, "at": pl.Datetime("us")}, time="at")
@@ -45,11 +45,11 @@ OLD = USERS.agg(posts=count())
         ),
         (
             ROWS.filter(pl.col("n") > 2).group_by("user").tumbling("1m").agg(posts=count()),
-            [f"step 1 changed from filter({pl.col('n') > 1}) to filter({pl.col('n') > 2})"],
+            ['step 1 changed from filter(col("n") > 1) to filter(col("n") > 2)'],
         ),
         (
             ROWS.group_by("user").tumbling("1m").agg(posts=count()),
-            [f"step 1 was removed: filter({pl.col('n') > 1})"],
+            ['step 1 was removed: filter(col("n") > 1)'],
         ),
         (
             Stream(ROWS.source, None, OLD.steps, OLD.keys, OLD.window).agg(posts=count()),
@@ -75,25 +75,96 @@ def test_every_change_of_a_source_is_told() -> None:
     one = Stream.from_kafka("a", value=json_value({"x": pl.Int64, "y": pl.String}))
     two = Stream.from_kafka("b", value=json_value({"x": pl.Float64, "z": pl.Int8}))
     assert differences(one.definition(), two.definition()) == [
-        'the column "y" was removed: String',
-        'the column "z" was added: Int8',
-        'the column "x" changed from Int64 to Float64',
+        'the column "y" was removed: string',
+        'the column "z" was added: int8',
+        'the column "x" changed from int64 to float64',
         'the topic changed from "a" to "b"',
     ]
 
 
-def test_expressions_of_another_polars_and_unknown_parts_are_told_as_they_are() -> None:
-    before: dict[str, Any] = {"steps": [["filter", {"Alien": 1}]], "later": 1}
-    after: dict[str, Any] = {"steps": [["filter", {"Alien": 2}]], "later": 2}
+def test_a_decoder_and_unknown_parts_are_told_as_they_are() -> None:
+    before: dict[str, Any] = {"source": {"value": {"decoder": "Lines", "separator": ";"}}, "later": 1}
+    after: dict[str, Any] = {"source": {"value": {"decoder": "Lines", "separator": ","}}, "later": 2}
     assert differences(before, after) == [
-        'step 1 changed from filter({"Alien": 1}) to filter({"Alien": 2})',
+        'the decoder changed from Lines(separator=";") to Lines(separator=",")',
         "later changed from 1 to 2",
     ]
 
 
-def test_whatever_changes_the_fingerprint_is_told() -> None:
+def test_a_definition_of_another_form_is_told_as_such() -> None:
+    old = {"steps": [["filter", {"BinaryExpr": {}}]], "source": {"value": "json"}}
+    (told,) = differences(old, OLD.definition())
+    assert told.startswith("it is written down in form 0, by an earlier version of streamgauge")
+    (told,) = differences({**OLD.definition(), "version": 2}, OLD.definition())
+    assert "in form 2, by a later version" in told
+    assert rewritten(old, OLD.definition()) == []
+
+
+def test_whatever_changes_what_is_kept_is_told_and_the_question_is_not() -> None:
     asked = {"a": top_k("user", k=5), "b": distinct("user", lg_k=10)}
-    for changed in ({"a": top_k("user", k=6)}, {"b": distinct("n", lg_k=10)}, {"c": count()}):
-        one, two = USERS.agg(**asked), USERS.agg(**{**asked, **changed})
+    one = USERS.agg(**asked)
+    for changed in ({"a": top_k("user", max_size=64)}, {"b": distinct("n", lg_k=10)}, {"c": count()}):
+        two = USERS.agg(**{**asked, **changed})
         assert one.fingerprint() != two.fingerprint()
         assert len(differences(one.definition(), two.definition())) == 1
+    other = USERS.agg(**{**asked, "a": top_k("user", k=6)})
+    assert one.fingerprint() == other.fingerprint()
+    assert differences(one.definition(), other.definition()) == []
+
+
+def test_the_type_of_a_key_is_told() -> None:
+    one, two = (
+        ROWS.with_columns(key=pl.col("n").cast(kind)).group_by("key").tumbling("1m").agg(posts=count())
+        for kind in (pl.Int64, pl.Int8)
+    )
+    found = differences({"keys": one.definition()["keys"]}, {"keys": two.definition()["keys"]})
+    assert found == ['the type of the key "key" changed from int64 to int8']
+
+
+def under(version: str, *steps: str, time: str = 'col("at")', python: str = "3.11") -> dict[str, Any]:
+    """What a stream with such filters was written down as by a version of Polars."""
+    by = {"polars": version, "python": python}
+    return {**OLD.definition(), "written_by": by, "time": time, "steps": [["filter", told] for told in steps]}
+
+
+SAME = 'col("n").is_between(1, 5)'
+OTHERWISE = '(col("n") >= 1) & (col("n") <= 5)'
+
+
+def test_other_words_of_another_polars_are_no_difference_but_are_told() -> None:
+    before, after = under("1.36.1", SAME), under("2.1.0", OTHERWISE)
+    assert differences(before, after) == []
+    assert rewritten(before, after) == [f"step 1 had {SAME}, and has {OTHERWISE}"]
+    before, after = under("1.36.1", time='col("at").cast(date)'), under("2.1.0", time='date(col("at"))')
+    assert differences(before, after) == []
+    assert rewritten(before, after)[0].startswith('the event time was col("at").cast(date), and is')
+
+
+def test_other_words_of_the_same_polars_are_a_difference() -> None:
+    before, after = under("2.1.0", SAME), under("2.1.0", OTHERWISE)
+    assert differences(before, after) == [f"step 1 changed from filter({SAME}) to filter({OTHERWISE})"]
+    assert rewritten(before, after) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        under("2.1.0", 'col("n").is_between(1, 6)'),
+        under("2.1.0", 'col("m").is_between(1, 5)'),
+        under("2.1.0", '(col("m") >= 1) & (col("m") <= 5)'),
+        under("2.1.0"),
+        under("2.1.0", SAME, SAME),
+        under("2.1.0", SAME, time='col("created")'),
+    ],
+)
+def test_what_no_other_polars_explains_is_a_difference(after: dict[str, Any]) -> None:
+    assert len(differences(under("1.36.1", SAME), after)) == 1
+
+
+def test_functions_are_compared_within_one_version_of_python() -> None:
+    texts = ['col("n").map(twice #0123abcd)', 'col("n").map(twice #4567abcd)']
+    for polars in ("2.1.0", "2.2.0"):
+        before, after = under("2.1.0", texts[0]), under(polars, texts[1])
+        assert len(differences(before, after)) == 1 and rewritten(before, after) == []
+    before, after = under("2.1.0", texts[0]), under("2.1.0", texts[1], python="3.12")
+    assert differences(before, after) == [] and len(rewritten(before, after)) == 1

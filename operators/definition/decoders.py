@@ -1,0 +1,91 @@
+"""A decoder written down with its parameters: it decides which rows there are, so it is part of a definition.
+
+Its columns are written down beside it, as those of the source.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Any
+
+import polars as pl
+
+from ..formats.decode import Decoder
+from .function_text import function_text
+from .text import expression_text, type_text
+
+
+def decoder_definition(decoder: Decoder) -> dict[str, Any]:
+    """A decoder's class, its `version` if it has one, and its parameters, as plain JSON.
+
+    Parameters are what its method `definition` gives, or else its attributes but for the schema. Raises
+    `TypeError` for an attribute that can't be written down.
+
+    >>> from ..formats.json import json
+    >>> decoder_definition(json({"user": pl.String}))
+    {'decoder': 'Json'}
+    """
+    kind = type(decoder)
+    told: dict[str, Any] = {"decoder": kind.__qualname__.rpartition("<locals>.")[2]}
+    own = getattr(decoder, "definition", None)
+    given = own() if callable(own) else {"version": getattr(decoder, "version", None), **_attributes(decoder)}
+    for name, value in given.items():
+        if name == "schema" or (name == "version" and value is None):
+            continue
+        try:
+            told[name] = _plain(value)
+        except TypeError as error:
+            raise TypeError(
+                f"value: the decoder {kind.__name__} has {error} as its {name!r}, which can't be written "
+                "down with the stream's definition; give it a method definition() that returns its version "
+                'and its parameters as plain JSON, such as {"version": 1, "separator": ";"}'
+            ) from None
+    return told
+
+
+def _attributes(decoder: Decoder) -> dict[str, Any]:
+    """What an object holds: the fields of a dataclass, all it would pickle of another class."""
+    if dataclasses.is_dataclass(decoder):
+        return {field.name: getattr(decoder, field.name) for field in dataclasses.fields(decoder)}
+    state = decoder.__getstate__()
+    parts = state if isinstance(state, tuple) else (state,)
+    found = {name: value for part in parts if part for name, value in part.items()}
+    found_later = functools.cached_property
+    return {n: v for n, v in found.items() if not isinstance(getattr(type(decoder), n, None), found_later)}
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as plain JSON. Raises `TypeError`, naming its type, for what has no such form."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (pl.DataType, type(pl.Int64))):
+        return type_text(value)
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(inner) for inner in value), key=repr)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, re.Pattern):
+        return {"pattern": _plain(value.pattern), "flags": value.flags}
+    if isinstance(value, (datetime, date, time, timedelta, Decimal, PurePath)):
+        return str(value)
+    if isinstance(value, pl.Expr):
+        return expression_text(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {type(value).__qualname__: fields}
+    if (text := function_text(value)) is not None:
+        return text
+    raise TypeError(f"a {type(value).__qualname__}")

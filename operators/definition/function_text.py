@@ -1,0 +1,117 @@
+"""The functions of the user's in an expression, told by name and by a digest of what they do.
+
+Polars keeps them pickled within its own; they are read back from there. Two functions have the same digest
+if they have the same code, constants, defaults and enclosed values; where in a file they stand is not part
+of it. Another version of Python compiles to other code, so digests are comparable within one.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import types
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+_PICKLED = b"\x80\x05"
+_DEEP = 20
+_FOLLOWED = 4
+
+
+def functions_of(told: Any) -> list[str]:
+    """The names and digests of functions in a part of Polars' form of an expression, in order.
+
+    >>> import polars as pl
+    >>> from .tree import tree_of
+    >>> functions_of(tree_of(pl.col("n").map_elements(abs, return_dtype=pl.Int64)).raw)
+    ['abs']
+    """
+    return [_named(function) for blob in _blobs(told) for function in _own(_loaded(blob), 0)]
+
+
+def _blobs(told: Any) -> Iterator[bytes]:
+    if isinstance(told, dict):
+        for value in told.values():
+            yield from _blobs(value)
+    elif isinstance(told, list):
+        if len(told) > _DEEP and all(isinstance(value, int) and 0 <= value < 256 for value in told):
+            if (blob := bytes(told)).find(_PICKLED) >= 0:
+                yield blob
+        else:
+            for value in told:
+                yield from _blobs(value)
+
+
+def _loaded(blob: bytes) -> Any:
+    """What Polars has pickled in this very process, behind a few bytes of its own."""
+    try:
+        return pickle.loads(blob[blob.find(_PICKLED) :])
+    except Exception:
+        return None
+
+
+def _own(found: Any, depth: int) -> Iterator[Any]:
+    """The functions within what Polars has wrapped them in."""
+    if depth > _DEEP or found is None:
+        return
+    if (getattr(found, "__module__", None) or "").partition(".")[0] != "polars":
+        if callable(found) and not isinstance(found, type):
+            yield found
+        return
+    if isinstance(found, types.FunctionType):
+        inner = [cell.cell_contents for cell in found.__closure__ or ()]
+    else:
+        inner = list(getattr(found, "__dict__", {}).values())
+    for value in inner:
+        yield from _own(value, depth + 1)
+
+
+def function_text(function: Any) -> str | None:
+    """A function's name and digest, or a class's name; None of anything else.
+
+    >>> function_text(int), function_text(5)
+    ('int', None)
+    """
+    known = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, type)
+    return _named(function) if isinstance(function, known) else None
+
+
+def _named(function: Any) -> str:
+    name = getattr(function, "__qualname__", type(function).__qualname__).rpartition("<locals>.")[2]
+    content = _content(function, 0)
+    return name if content is None else f"{name} #{sha256(content.encode()).hexdigest()[:8]}"
+
+
+def _content(value: Any, depth: int) -> str | None:
+    """What a function does, as text; None of one that isn't Python."""
+    if isinstance(value, functools.partial):
+        return f"{_content(value.func, depth)} {_plain(value.args, depth)} {_plain(value.keywords, depth)}"
+    if isinstance(value, types.MethodType):
+        return _content(value.__func__, depth)
+    code = getattr(value, "__code__", None)
+    if code is None:
+        return None
+    outside = {name: value.__globals__[name] for name in code.co_names if name in value.__globals__}
+    kept = [cell.cell_contents for cell in value.__closure__ or ()]
+    parts = (value.__defaults__, value.__kwdefaults__, kept, outside)
+    return f"{_code(code)} {' '.join(_plain(part, depth) for part in parts)}"
+
+
+def _code(code: types.CodeType) -> str:
+    constants = [_code(one) if isinstance(one, types.CodeType) else _plain(one, 0) for one in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def _plain(value: Any, depth: int) -> str:
+    """A value that a function uses: itself where it is plain, else no more than its type and name."""
+    if depth < _DEEP and isinstance(value, (list, tuple, set, frozenset)):
+        told = [_plain(one, depth + 1) for one in value]
+        return str(sorted(told) if isinstance(value, (set, frozenset)) else told)
+    if depth < _DEEP and isinstance(value, dict):
+        return str({str(key): _plain(one, depth + 1) for key, one in value.items()})
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        return repr(value)
+    if depth < _FOLLOWED and isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        return _content(value, depth + 1) or ""
+    return f"{type(value).__qualname__} {getattr(value, '__name__', '')}"
