@@ -175,7 +175,7 @@ def start(
         history.read()
     table_partitions = ensure_topic(client, history.table_topic, table_partitions, TOPIC_CONFIG)
     if group_id is not None:
-        history.alone()
+        history.claim()
     dead = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     if dead is not None:
         ensure_topic(client, dead, 1, DEAD_LETTERS)

@@ -3,6 +3,8 @@
 A group goes on only with the definition, the input topic and the table topic that it began with: anything
 else would mix what can't be mixed, or miss rows without a word. What is known stands in three places, each of
 which may be gone: the group's offsets (they expire), the table topic's snapshots, the table topics' names.
+A topic's name tells whether state can be merged; what happens to rows before that is compared with the
+definition in its snapshots, the first of which is written before anything is read.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from ...definition.change import DefinitionChanged, differences
+from ...definition.change import DefinitionChanged, differences, rewritten
 from ...definition.stream import Stream
-from ...kafka.clients import LIBRARY_LOG, member_config
+from ...kafka.clients import LIBRARY_LOG, member_config, producer_config
 from ...kafka.faults import LOST, passing, refused
+from ...kafka.outgoing import Outgoing
+from ...kafka.sending import Faults, produce
 from ...kafka.topics import Admin, TopicError, end_offsets, id_of, made_anew, remove
-from ..log.messages import table_topic
+from ..log.messages import LARGEST, table_topic
+from ..log.snapshots import Snapshot
+from ..log.state import NOTHING
 from ..log.tail import Tail, follow, read_tail
 from .membership import Committed
 
@@ -52,6 +58,7 @@ class GroupHistory:
         self.fingerprint = self.stream.fingerprint()
         self.table_topic = table_topic(self.group_id, self.fingerprint)
         self.existed = False
+        self._recorded: Mapping[str, Any] | None = None
 
     def read(self) -> None:
         """Look at what is there.
@@ -72,17 +79,22 @@ class GroupHistory:
                     f"{' and made anew' if exists else ''}, and with it what was counted and not yet told; "
                     "give the run a new group_id to count again from the input topic"
                 )
+        if exists:
+            self._recorded = self._read_recorded(self.table_topic)
+            self._check_recorded()
         if exists and len(self.places) < self.partitions:
             starts = dict.fromkeys(topics[self.table_topic].partitions, 0)
             self.logs = read_tail(self.config, self.table_topic, starts)
             self._check_source()
 
-    def alone(self) -> None:
-        """Make sure, once the table topic is there, that none of another definition was made meanwhile.
+    def claim(self) -> None:
+        """Write down, once the table topic is there, whose group it is, and see that nobody did so before.
 
-        Two definitions that begin a group at the same time both find it new, and would split its partitions:
-        each makes its topic before it looks again, so that one of them at least sees the other's. What
-        refuses leaves no topic behind that would keep the other from going on. Raises `DefinitionChanged`.
+        Two definitions that begin a group at the same time both find it new, and would split its partitions.
+        Those with state that can't be merged have a topic each, made before the other's is looked for, so
+        that one of them at least sees the other's. Of others, which share a topic, the group is that one's
+        whose definition the topic has first. What refuses leaves no topic behind that would keep the other
+        from going on. Raises `DefinitionChanged`.
         """
         try:
             self._check_definition(set(self.client.list_topics(timeout=_SECONDS).topics))
@@ -90,12 +102,18 @@ class GroupHistory:
             if not self.existed and not any(end_offsets(self.client, self.table_topic, 1).values()):
                 remove(self.client, [self.table_topic], [])
             raise
+        if self._recorded is None:
+            nothing = Snapshot(self.fingerprint, self.source_id, 0, NOTHING, self.stream.definition())
+            self._send(nothing.outgoing(self.table_topic, 0))
+            self._recorded = self._read_recorded(self.table_topic)
+            self._check_recorded()
 
     @property
     def new(self) -> bool:
         """Whether the group has never run."""
         return not self.places and all(
-            tail.snapshot is None and not tail.deltas for tail in self.logs.values()
+            (tail.snapshot is None or not tail.snapshot.chains) and not tail.deltas
+            for tail in self.logs.values()
         )
 
     def begin(self, ends: Mapping[int, int] | None) -> dict[int, int]:
@@ -131,21 +149,46 @@ class GroupHistory:
         if not others:
             return
         other = min(others)
-        told = "; ".join(self._changes(other, table_topic(self.group_id, other) in topics))
-        raise DefinitionChanged(
-            f"the group {self.group_id!r} has state of another definition ({other}, this one is "
-            f"{self.fingerprint}): {told}. Give the changed stream a group_id of its own, or go on with the "
-            f"group's own definition; to begin anew under this name, delete the group and its topics "
-            f"{self.group_id}.table.* first"
+        topic = table_topic(self.group_id, other)
+        recorded = self._read_recorded(topic) if topic in topics else None
+        told = differences(recorded, self.stream.definition()) if recorded else []
+        raise self._changed(told or ["what it was is not known any more"])
+
+    def _check_recorded(self) -> None:
+        """Raise `DefinitionChanged` where rows are not treated as the group's first run did."""
+        if self._recorded is None:
+            return
+        recorded, own = self._recorded, self.stream.definition()
+        if found := differences(recorded, own):
+            raise self._changed(found)
+        for sentence in rewritten(recorded, own):
+            log.warning(
+                "the group %s goes on under another version of Polars or Python, which puts an expression "
+                "into other words; make sure that it still means the same: %s",
+                self.group_id,
+                sentence,
+            )
+
+    def _changed(self, found: list[str]) -> DefinitionChanged:
+        return DefinitionChanged(
+            f"the group {self.group_id!r} has state of another definition: {'; '.join(found)}. Give the "
+            "changed stream a group_id of its own, or go on with the group's own definition; to begin anew "
+            f"under this name, delete the group and its topics {self.group_id}.table.* first"
         )
 
-    def _changes(self, other: str, exists: bool) -> list[str]:
-        unknown = ["what it was is not known any more"]
-        if not exists:
-            return unknown
-        tails = read_tail(self.config, table_topic(self.group_id, other), {0: 0})
-        snapshot = tails[0].snapshot
-        return differences(snapshot.definition, self.stream.definition()) if snapshot else unknown
+    def _read_recorded(self, topic: str) -> Mapping[str, Any] | None:
+        """The definition that the first partition of a table topic holds, None where it holds none."""
+        consumer = self._consumer(f"{self.group_id}.merger")
+        try:
+            place = self._asked(consumer, [TopicPartition(topic, 0)])[0]
+        finally:
+            consumer.close()
+        told = place.metadata or ""
+        hint = int(told) if told.isdigit() else 0
+        tail = read_tail(self.config, topic, {0: hint})[0]
+        if tail.snapshot is None and hint:
+            tail = read_tail(self.config, topic, {0: 0})[0]
+        return None if tail.snapshot is None else tail.snapshot.definition
 
     def _check_source(self) -> None:
         for tail in self.logs.values():
@@ -155,28 +198,39 @@ class GroupHistory:
                 raise made_anew(self.topic)
 
     def _committed(self) -> dict[int, Committed]:
-        consumer = self._consumer()
+        consumer = self._consumer(self.group_id)
         try:
-            asked = [TopicPartition(self.topic, partition) for partition in range(self.partitions)]
-            deadline = time.monotonic() + _SECONDS
-            while True:
-                try:
-                    found = consumer.committed(asked, timeout=_TRY_SECONDS)
-                    break
-                except KafkaException as error:
-                    # Who may not use the group is only told so beside the answer, which never comes.
-                    beside = consumer.poll(0.0)
-                    fault = (beside and beside.error()) or error.args[0]
-                    if not passing(fault) or time.monotonic() > deadline:
-                        raise refused(fault, "tell the group's positions", group=self.group_id) from None
-                    time.sleep(0.1)  # a new broker's coordinators are still loading
+            found = self._asked(consumer, [TopicPartition(self.topic, p) for p in range(self.partitions)])
         finally:
             consumer.close()
         return {p.partition: Committed.of(p.offset, p.metadata) for p in found if p.offset >= 0}
 
+    def _asked(self, consumer: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
+        """What the consumer's group has committed."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            try:
+                return consumer.committed(places, timeout=_TRY_SECONDS)
+            except KafkaException as error:
+                # Who may not use the group is only told so beside the answer, which never comes.
+                beside = consumer.poll(0.0)
+                fault = (beside and beside.error()) or error.args[0]
+                if not passing(fault) or time.monotonic() > deadline:
+                    raise refused(fault, "tell the group's positions", group=self.group_id) from None
+                time.sleep(0.1)  # a new broker's coordinators are still loading
+
+    def _send(self, messages: list[Outgoing]) -> None:
+        """Write to the table topic. Raises `KafkaException` where that fails."""
+        producer = Producer(producer_config(self.config, LARGEST), logger=LIBRARY_LOG)
+        faults = Faults(messages)
+        for message in messages:
+            produce(producer, message, faults.note)
+        if producer.flush(_SECONDS) or faults.error is not None:
+            raise faults.told(faults.error or KafkaError(KafkaError._MSG_TIMED_OUT), self.group_id)
+
     def _commit(self, places: Mapping[int, Committed]) -> bool:
         """Commit for the group while nobody is in it; False if somebody is, who has seen to this."""
-        consumer = self._consumer()
+        consumer = self._consumer(self.group_id)
         try:
             offsets = [TopicPartition(self.topic, p, c.offset, c.metadata()) for p, c in places.items()]
             consumer.commit(offsets=offsets, asynchronous=False)
@@ -188,5 +242,5 @@ class GroupHistory:
             consumer.close()
         return True
 
-    def _consumer(self) -> Consumer:
-        return Consumer(member_config(self.config, self.group_id), logger=LIBRARY_LOG)
+    def _consumer(self, group: str) -> Consumer:
+        return Consumer(member_config(self.config, group), logger=LIBRARY_LOG)

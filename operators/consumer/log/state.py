@@ -98,3 +98,7 @@ def written(state: LogState, told: Told) -> str:
         "extra": [state.duplicates, state.overlaps],
     }
     return json.dumps(found, separators=(",", ":"))
+
+
+NOTHING = written(LogState(), Told())
+"""What a merger knows before the first delta."""

@@ -131,7 +131,8 @@ def _take(tail: Tail, gather: Gather, message: Message) -> None:
         return
     if is_snapshot(record.headers):
         snapshot = Snapshot.of(record)
-        if tail.snapshot is None or snapshot.progress >= tail.snapshot.progress:
+        # Of two that have come equally far the first counts: it tells whose group it is.
+        if tail.snapshot is None or snapshot.progress > tail.snapshot.progress:
             tail.snapshot = snapshot
     else:
         tail.deltas.append(decode(record, rows=False))

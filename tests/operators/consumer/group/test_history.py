@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
 from confluent_kafka.admin import NewPartitions
 
 from streamgauge.operators.consumer.group.history import GroupHistory
 from streamgauge.operators.consumer.runner import run, start
-from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition import tree
+from streamgauge.operators.definition.aggregates import count, top_k
 from streamgauge.operators.definition.change import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic
+from streamgauge.operators.table.query import query
 
 from ....waiting import until
 
@@ -23,6 +29,16 @@ def make_anew(client: Any, kafka: Any, topic: str, partitions: int) -> None:
     client.delete_topics([topic])[topic].result(30)
     until(lambda: topic not in client.list_topics(timeout=10).topics)
     kafka.create_topic(topic, partitions=partitions)
+
+
+FILTERED = re.escape('step 1 changed from filter(col("user") != 13) to filter(col("user") != 14)')
+
+
+def filtered(topic: Any) -> Stream:
+    """The topic's stream with another filter: state of both could be merged, but their rows not."""
+    own = topic.stream
+    changed = Stream(own.source, own.time).filter(pl.col("user") != 14).tumbling("10s", delay="2s")
+    return changed.agg(**own.aggregates)
 
 
 def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_on(posts, same) -> None:
@@ -36,10 +52,14 @@ def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_
         run(changed, **options)
     assert "the window changed from tumbling 10s to tumbling 20s" in str(told.value)
     assert 'the aggregate "more" was added' in str(told.value) and "group_id of its own" in str(told.value)
+    with pytest.raises(DefinitionChanged, match=FILTERED):
+        run(filtered(topic), **options)
     topic.send(2_000)
     running = start(topic.stream, group_id=topic.topic)
     with pytest.raises(DefinitionChanged, match="20s"):
         start(changed, group_id=topic.topic)
+    with pytest.raises(DefinitionChanged, match=FILTERED):
+        start(filtered(topic), group_id=topic.topic)
     until(lambda: running.summary().account.read == 4_000)
     running.stop()
     running.wait(60)
@@ -62,9 +82,65 @@ def test_two_definitions_that_begin_a_group_at_once_do_not_both_run(kafka, posts
     for history in (one, other):
         ensure_topic(client, history.table_topic, 1)
     with pytest.raises(DefinitionChanged, match="another definition"):
-        one.alone()
+        one.claim()
     until(lambda: one.table_topic not in client.list_topics(timeout=10).topics)
-    other.alone()
+    other.claim()
+
+
+def test_of_two_that_treat_rows_otherwise_the_first_to_begin_has_the_group(kafka, posts) -> None:
+    topic = posts(2)
+    config = {"bootstrap.servers": kafka.bootstrap_servers}
+    client = admin(config)
+    one, other = (
+        GroupHistory(client, config, topic.topic, stream, topic.topic, "", 2)
+        for stream in (topic.stream, filtered(topic))
+    )
+    assert one.table_topic == other.table_topic
+    for history in (one, other):
+        history.read()
+    ensure_topic(client, one.table_topic, 1)
+    one.claim()
+    with pytest.raises(DefinitionChanged, match=FILTERED):
+        other.claim()
+    again = GroupHistory(client, config, topic.topic, topic.stream, topic.topic, "", 2)
+    again.read()
+    assert again.new
+
+
+def test_another_polars_and_another_question_go_on_with_all_rows(posts, same, monkeypatch, caplog) -> None:
+    topic = posts(2)
+    topic.send(2_000)
+    options = {"group_id": topic.topic, "until": "latest"}
+    before = start(topic.stream, **options)
+    before.wait(60)  # and leaves windows open
+    serialised = tree._serialised
+
+    def otherwise(expression: pl.Expr) -> Any:
+        found = serialised(expression)
+        if both := found.get("BinaryExpr"):
+            assert both["op"] == "NotEq"
+            equal = {"BinaryExpr": {**both, "op": "Eq"}}
+            return {"Function": {"input": [equal], "function": {"Boolean": "Not"}}}
+        return found
+
+    monkeypatch.setattr(tree, "_serialised", otherwise)
+    monkeypatch.setattr(pl, "__version__", "2.9.0")
+    topic.send(2_000)
+    stream = topic.stream
+    stream = replace(stream, aggregates={**stream.aggregates, "tags": top_k("tags", k=1).typed(pa.string())})
+    after = start(stream, **options)
+    found = after.wait(60)
+    table, account = topic.one_pass()
+    assert after.plan.table_topic == before.plan.table_topic
+    assert (found.account, found.duplicates) == (account, 0)
+    told = caplog.text
+    assert "goes on under another version of Polars" in told
+    assert 'step 1 had col("user") != 13, and has (col("user") == 13).not_()' in told
+    counted = {row["window_start"]: row for row in query(table).to_dicts()}
+    rows = found.windows().to_dicts()
+    assert len(rows) > 1
+    assert all(row["posts"] == counted[row["window_start"]]["posts"] for row in rows)
+    assert all(row["tags"] == counted[row["window_start"]]["tags"][:1] for row in rows)
 
 
 def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(kafka, posts, same) -> None:
