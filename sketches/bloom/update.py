@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inlined, kernel
+from ..core.jit import inner, lean
 
 BLOCKED, SPARK_V1, SPARK_V2 = 0, 1, 2
 WORDS = 8
@@ -24,20 +24,20 @@ _SALTS = np.array(
 )
 
 
-@inlined
+@inner
 def _block(key, words):
     """First word of the block: the key's upper half scaled to the number of blocks."""
     upper = np.uint64(key) >> np.uint64(32)
     return np.int64((upper * np.uint64(len(words) // WORDS)) >> np.uint64(32)) * WORDS
 
 
-@inlined
+@inner
 def _mask(key, j):
     low = np.uint32(np.uint64(key) & np.uint64(0xFFFFFFFF))
     return np.uint32(1) << (np.uint32(low * _SALTS[j]) >> np.uint32(27))
 
 
-@inlined
+@inner
 def _spark_bit(key, i, bits, layout):
     """The `i`-th bit (from 0) of a pair of hashes."""
     h1 = np.int64(key) >> np.int64(32)
@@ -51,7 +51,7 @@ def _spark_bit(key, i, bits, layout):
     return np.int64(np.uint64(both) % np.uint64(bits))
 
 
-@inlined
+@inner
 def put(words, key, layout, k):
     """Set a value's bits; True if one was not set before."""
     new = False
@@ -73,7 +73,7 @@ def put(words, key, layout, k):
     return new
 
 
-@inlined
+@inner
 def has(words, key, layout, k):
     """Whether all of a value's bits are set."""
     found = True
@@ -93,35 +93,35 @@ def has(words, key, layout, k):
     return found
 
 
-@kernel
+@lean
 def add(words, keys, layout, k):
     """Set the bits of every key."""
     for i in range(len(keys)):
         put(words, keys[i], layout, k)
 
 
-@kernel
+@lean
 def admit(words, keys, layout, k, new):
     """Set the bits of every key in turn, and say which found one unset."""
     for i in range(len(keys)):
         new[i] = put(words, keys[i], layout, k)
 
 
-@kernel
+@lean
 def ask(words, keys, layout, k, found):
     """Which keys have all their bits set."""
     for i in range(len(keys)):
         found[i] = has(words, keys[i], layout, k)
 
 
-@kernel
+@lean
 def admit_grouped(tables, slots, groups, keys, layout, k, new):
     """`admit` where every row's group has a filter."""
     for i in range(len(keys)):
         new[i] = put(tables[slots[groups[i]]], keys[i], layout, k)
 
 
-@kernel
+@lean
 def add_grouped(tables, slots, groups, keys, layout, k, log, lines, logged):
     """Set bits where the group has a filter, else add a line (group, key) to the log; returns its length."""
     for i in range(len(keys)):
@@ -136,21 +136,22 @@ def add_grouped(tables, slots, groups, keys, layout, k, log, lines, logged):
     return lines
 
 
-@kernel
+@lean
 def replay(tables, slots, log, layout, k):
     """Move the log's lines of groups that have a filter into it; returns how many lines are left."""
     left = 0
     for i in range(len(log)):
         s = slots[log[i, 0]]
         if s < 0:
-            log[left] = log[i]
+            for w in range(log.shape[1]):
+                log[left, w] = log[i, w]
             left += 1
         else:
             put(tables[s], log[i, 1], layout, k)
     return left
 
 
-@kernel
+@lean
 def lane_fill(words):
     """Mean over blocks of the product of their words' shares of set bits: what a random value finds."""
     total = 0.0

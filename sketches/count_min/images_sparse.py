@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import inlined, kernel
+from ..core.jit import inner, lean
 from ..core.protocol import SketchError
 from .images import MAX_CELLS, MAX_DEPTH, image_size
 
@@ -84,7 +84,7 @@ def parse_sparse(data: bytes | memoryview) -> Sparse:
     return Sparse(seed, total, depth, width, places[:found], counts[:found])
 
 
-@inlined
+@inner
 def _put(out, at, value):
     while value >= 128:
         out[at] = np.uint8((value & 127) | 128)
@@ -94,7 +94,7 @@ def _put(out, at, value):
     return at + 1
 
 
-@kernel
+@lean
 def _write_rows(table, room, out):
     """The rows into `out`; returns where they end, −1 if that is beyond `room`."""
     depth, width = table.shape
@@ -118,7 +118,7 @@ def _write_rows(table, room, out):
     return at if at <= room else np.int64(-1)
 
 
-@inlined
+@inner
 def _take(data, at):
     """A number and where it ends; −1 where it doesn't within the data, or is not an int64."""
     value = np.int64(0)
@@ -135,7 +135,7 @@ def _take(data, at):
     return value, end
 
 
-@kernel
+@lean
 def _read_rows(data, depth, width, total, places, counts):
     """The counters' places and counts; returns how many, −1 for rows that no sketch writes."""
     at = np.int64(0)

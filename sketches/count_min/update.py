@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import BLOCK, inlined, kernel
+from ..core.jit import BLOCK, inner, kernel, lean
 
 _31 = np.uint64(0x7FFFFFFF)
 
@@ -28,7 +28,7 @@ def inverse(width: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(-(-(1 << shift) // width)), np.uint64(shift)
 
 
-@kernel
+@inner
 def _buckets(block, a, width, factor, shift, out):
     for i in range(len(block)):
         h = np.uint64(block[i]) * a
@@ -36,7 +36,7 @@ def _buckets(block, a, width, factor, shift, out):
         out[i] = np.uint32(h - ((h * factor) >> shift) * width)
 
 
-@inlined
+@inner
 def bucket(x, a, width, factor, shift):
     """Where a long goes in the row whose factor is `a`."""
     h = np.uint64(x) * a
@@ -44,7 +44,7 @@ def bucket(x, a, width, factor, shift):
     return np.int64(h - ((h * factor) >> shift) * width)
 
 
-@inlined
+@inner
 def pair_bucket(pair, row, width, factor, shift):
     """Where bytes go in a row, by their two hashes in one int64."""
     h1 = np.uint32(np.uint64(pair) >> np.uint64(32))
@@ -96,7 +96,7 @@ def add_conservatively(table, keys, weights, factors, factor, shift):
             table[r, at[r]] = max(table[r, at[r]], least)
 
 
-@kernel
+@lean
 def estimate(table, keys, factors, factor, shift, out):
     """The least of each key's counters."""
     depth, width = table.shape
@@ -112,7 +112,7 @@ def estimate(table, keys, factors, factor, shift, out):
         out[i] = least
 
 
-@kernel
+@lean
 def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, log, used, logged):
     """Count rows in their groups' tables, those of a group without one in the log; returns the log's length.
 
@@ -143,28 +143,29 @@ def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, lo
     return used
 
 
-@kernel
+@lean
 def replay(tables, slots, log, factors, factor, shift):
     """Move the log's lines of groups that have a table into it; returns how many lines are left."""
     left = 0
     for i in range(len(log)):
         s = slots[log[i, 0]]
         if s < 0:
-            log[left] = log[i]
+            for w in range(log.shape[1]):
+                log[left, w] = log[i, w]
             left += 1
         else:
             _replay_line(tables[s], log, i, factors, factor, shift)
     return left
 
 
-@kernel
+@lean
 def replay_one(table, log, lines, factors, factor, shift):
     """Add these lines of the log, all of one group, to its table."""
     for i in lines:
         _replay_line(table, log, i, factors, factor, shift)
 
 
-@inlined
+@inner
 def _replay_line(table, log, i, factors, factor, shift):
     depth, width = table.shape
     wide = np.uint64(width)

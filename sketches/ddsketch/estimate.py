@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel
+from ..core.jit import lean
 from .store import Store
 
 _ROUNDING = 1e-12
@@ -22,7 +22,7 @@ class Found(NamedTuple):
     upper: np.ndarray
 
 
-@kernel
+@lean
 def count_all(state, seen):
     """How many values each sketch has seen."""
     for g in range(len(seen)):
@@ -34,7 +34,7 @@ def count_all(state, seen):
                 seen[g] += state.pool[i]
 
 
-@kernel
+@lean
 def locate(state, seen, shares, upwards, signs, keys):
     """Of each sketch that isn't empty the bucket at each share, given ascending: its sign and key.
 

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import kernel
-from .update import widen
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
+from ..core.words import load64, store64
+from .update import FAR, widen
 
-DONE, NO_ROOM, NOT_PLAIN = 0, 1, 2
-_FAR = np.int64(1 << 40)
+NOT_PLAIN = 1
+"""What `merge` calls the fault of bytes that are laid out otherwise, or are of no DDSketch."""
 _MOST = 2.0**62
 
 
-@kernel
+@inner
 def _varint_size(x):
     size = 1
     while x >= 128:
@@ -30,7 +32,7 @@ def _varint_size(x):
     return size
 
 
-@kernel
+@inner
 def _put_varint(data, at, x):
     while x >= 128:
         data[at] = (x & 127) | 128
@@ -40,14 +42,7 @@ def _put_varint(data, at, x):
     return at + 1
 
 
-@kernel
-def _put_bits(data, at, bits):
-    for i in range(8):
-        data[at + i] = (bits >> (8 * i)) & 255
-    return at + 8
-
-
-@kernel
+@inner
 def _get_varint(data, at, end):
     """(where it ends, its value); where is −1 if it doesn't end before `end`, or is no 35 bits."""
     value = np.int64(0)
@@ -61,15 +56,7 @@ def _get_varint(data, at, end):
     return np.int64(-1), np.int64(0)
 
 
-@kernel
-def _get_bits(data, at):
-    bits = np.int64(0)
-    for i in range(8):
-        bits |= np.int64(data[at + i]) << np.int64(8 * i)
-    return bits
-
-
-@kernel
+@inner
 def _window_size(count, first):
     if count == 0:
         return np.int64(0)
@@ -77,7 +64,7 @@ def _window_size(count, first):
     return size if first == 0 else size + 1 + _varint_size((first << 1) ^ (first >> 63))
 
 
-@kernel
+@lean
 def measure(state, spans, sizes):
     """Of each sketch and sign where its counts lie in the pool, how many, the first key; and all bytes.
 
@@ -104,14 +91,15 @@ def measure(state, spans, sizes):
             sizes[g] += 9
 
 
-@kernel
+@lean
 def write(state, gamma_bits, spans, offsets, data):
     """Each sketch's protobuf from ``offsets[g]`` on, in the sizes that `measure` gave."""
-    bits = state.pool.view(np.int64)
+    bits = state.pool.view(np.uint64)
     for g in range(len(offsets) - 1):
         at = offsets[g]
         data[at], data[at + 1], data[at + 2] = 0x0A, 9, 9
-        at = _put_bits(data, at + 3, gamma_bits)
+        store64(data, at + 3, gamma_bits)
+        at += 11
         for s in range(2):
             begin, count, first = spans[g, s, 0], spans[g, s, 1], spans[g, s, 2]
             data[at] = 0x1A if s else 0x12
@@ -120,17 +108,18 @@ def write(state, gamma_bits, spans, offsets, data):
                 data[at] = 0x12
                 at = _put_varint(data, at + 1, 8 * count)
                 for i in range(begin, begin + count):
-                    at = _put_bits(data, at, bits[i])
+                    store64(data, at, bits[i])
+                    at += 8
                 if first:
                     data[at] = 0x18
                     at = _put_varint(data, at + 1, (first << 1) ^ (first >> 63))
         start = state.start[g]
         if start >= 0 and state.pool[start] != 0.0:
             data[at] = 0x21
-            _put_bits(data, at + 1, bits[start])
+            store64(data, at + 1, bits[start])
 
 
-@kernel
+@inner
 def _window(data, at, end, tag, bits, filled, found):
     """Read one window's counts into `bits` from `filled` on; gives where it ends, −1 if it isn't plain.
 
@@ -151,7 +140,7 @@ def _window(data, at, end, tag, bits, filled, found):
     if at < 0 or size % 8 or at + size > stop:
         return np.int64(-1)
     for i in range(size // 8):
-        bits[filled + i] = _get_bits(data, at + 8 * i)
+        bits[filled + i] = load64(data, at + 8 * i)
     found[1] = size // 8
     at += size
     if at < stop:
@@ -164,21 +153,20 @@ def _window(data, at, end, tag, bits, filled, found):
     return stop
 
 
-@kernel
-def merge(state, gamma, infinite, data, offsets, groups, bits, at):
+@lean
+def merge(state, gamma, infinite, data, offsets, groups, bits, work, at):
     """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``, from number `at` on.
 
-    Gives how many are done, and why no more: `NO_ROOM` in the pool, or one that is `NOT_PLAIN` or not valid.
-    `bits` has room for the counts of any.
+    As `resume` has it: it ends at one that is `NOT_PLAIN` or not valid. `bits` (uint64) has room for the
+    counts of any.
     """
     counts = bits.view(np.float64)
-    windows = np.zeros((2, 3), np.int64)
-    low, high = np.empty(2, np.int64), np.empty(2, np.int64)
+    windows, low, high = work.windows, work.low, work.high
     for i in range(at, len(groups)):
         here, end = offsets[i], offsets[i + 1]
         if end - here < 11 or data[here] != 0x0A or data[here + 1] != 9 or data[here + 2] != 9:
             return i, NOT_PLAIN
-        bits[0] = _get_bits(data, here + 3)
+        bits[0] = load64(data, here + 3)
         if not abs(counts[0] - gamma) <= 1e-9 * gamma:
             return i, NOT_PLAIN
         here = _window(data, here + 11, end, 0x12, bits, 1, windows[0])
@@ -186,7 +174,7 @@ def merge(state, gamma, infinite, data, offsets, groups, bits, at):
             here = _window(data, here, end, 0x1A, bits, 1 + windows[0, 1], windows[1])
         if here < 0 or (here < end and (end - here != 9 or data[here] != 0x21)):
             return i, NOT_PLAIN
-        bits[0] = _get_bits(data, here + 1) if here < end else np.int64(0)
+        bits[0] = load64(data, here + 1) if here < end else np.uint64(0)
         total = 0.0
         for j in range(1 + windows[0, 1] + windows[1, 1]):
             if not (counts[j] >= 0.0 and counts[j] < _MOST):
@@ -201,7 +189,7 @@ def merge(state, gamma, infinite, data, offsets, groups, bits, at):
                 windows[s, 2] += 1
             while windows[s, 1] and counts[windows[s, 0] + windows[s, 1] - 1] == 0.0:
                 windows[s, 1] -= 1
-            low[s], high[s] = _FAR, -_FAR
+            low[s], high[s] = FAR, -FAR
             if windows[s, 1]:
                 low[s], high[s] = windows[s, 2], windows[s, 2] + windows[s, 1] - 1
                 if low[s] < -infinite or high[s] > infinite:

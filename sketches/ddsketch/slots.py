@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel, lean
+from ..core.jit import inner, lean
 
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 _MANTISSA = np.int64(0x000FFFFFFFFFFFFF)
@@ -24,6 +24,8 @@ _ROOT_TWO = np.int64(0x3FF6A09E667F3BCD)
 _INFINITY = np.int64(0x7FF0000000000000)
 _TWO_OVER_LN2 = 2.0 / np.log(2.0)
 _FINEST_CELLS = 9
+_AT_ONCE = 1 << 14
+"""Doubles whose logarithms are worked out at a time: they stay in the second-level cache."""
 _ULPS = 2048
 """How far, in units of the last place, a bucket's end may lie from where 2^(key / multiplier) has it."""
 
@@ -42,32 +44,27 @@ class Slots(NamedTuple):
     bases: np.ndarray
 
 
-@kernel
-def keys(block, multiplier, exponents, mantissas, out):
-    """The key ⌈log_γ |x|⌉ of each value, int64; `multiplier` is 1 / log2 γ.
+def keys_of(bits: np.ndarray, multiplier: float) -> np.ndarray:
+    """The key ⌈log_γ |x|⌉ (int64) of each double, given by its bits (int64); `multiplier` is 1 / log2 γ.
 
     log2 by the exponent and 2 atanh((m − 1) / (m + 1)) of a mantissa in [√½, √2): eight terms, 2e-14.
     An infinity has the exponent 1027, so that its key is no finite number's.
     """
-    bits = block.view(np.int64)
-    for i in range(len(block)):
-        b = bits[i] & _MAGNITUDE
-        m = (b & _MANTISSA) | _ONE
-        over = np.int64(m > _ROOT_TWO)
-        exponents[i] = (b >> 52) - 1023 + over + 3 * np.int64(b == _INFINITY)
-        mantissas[i] = m - (over << 52)
-    numbers = mantissas.view(np.float64)
-    for i in range(len(block)):
-        s = (numbers[i] - 1.0) / (numbers[i] + 1.0)
-        t = s * s
-        p = 1 / 13 + t * (1 / 15)
-        p = 1 / 9 + t * (1 / 11 + t * p)
-        p = 1 / 5 + t * (1 / 7 + t * p)
-        p = 1.0 + t * (1 / 3 + t * p)
-        out[i] = np.int64(np.ceil((exponents[i] + _TWO_OVER_LN2 * s * p) * multiplier))
+    bits = bits & _MAGNITUDE
+    mantissas = (bits & _MANTISSA) | _ONE
+    over = (mantissas > _ROOT_TWO).astype(np.int64)
+    exponents = (bits >> 52) - 1023 + over + 3 * (bits == _INFINITY)
+    numbers = (mantissas - (over << 52)).view(np.float64)
+    s = (numbers - 1.0) / (numbers + 1.0)
+    t = s * s
+    p = 1 / 13 + t * (1 / 15)
+    p = 1 / 9 + t * (1 / 11 + t * p)
+    p = 1 / 5 + t * (1 / 7 + t * p)
+    p = 1.0 + t * (1 / 3 + t * p)
+    return np.asarray(np.ceil((exponents + _TWO_OVER_LN2 * s * p) * multiplier).astype(np.int64))
 
 
-@lean
+@inner
 def look_up(bits, shift, ends, bases, out):
     """The slot of each double, given by its bits (uint64), from the table."""
     for i in range(len(bits)):
@@ -85,18 +82,17 @@ def tally(bits, shift, ends, bases, counts):
         counts[np.uint64(bases[cell] + np.int32(b > ends[cell]))] += np.int32(1)
 
 
-@kernel
-def work_out(block, slots, found):
-    """The slot of each double by its logarithm."""
-    n = len(block)
-    exponents, mantissas, numbers = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    keys(block, slots.multiplier, exponents, mantissas, numbers)
-    bits = block.view(np.int64)
-    for i in range(n):
-        magnitude = bits[i] & _MAGNITUDE
-        slot = numbers[i] - slots.first + 1
-        slot = 0 if magnitude < slots.least else (slots.spread - 1 if magnitude > _INFINITY else slot)
-        found[i] = slot + (slots.spread if bits[i] < 0 else 0)
+def work_out(numbers: np.ndarray, slots: Slots) -> np.ndarray:
+    """The slot of each double (int32) by its logarithm, for accuracies that have no table."""
+    found = np.empty(len(numbers), np.int32)
+    for at in range(0, len(numbers), _AT_ONCE):
+        bits = numbers[at : at + _AT_ONCE].view(np.int64)
+        magnitude = bits & _MAGNITUDE
+        own = keys_of(bits, slots.multiplier) - slots.first + 1
+        own[magnitude < slots.least] = 0
+        own[magnitude > _INFINITY] = slots.spread - 1
+        found[at : at + len(bits)] = own + np.where(bits < 0, slots.spread, 0)
+    return found
 
 
 @lru_cache(maxsize=16)
@@ -110,7 +106,7 @@ def slots_of(gamma: float) -> Slots:
     multiplier = math.log(2) / math.log(gamma)
     extremes = np.array([sys.float_info.min * gamma, sys.float_info.max, math.inf]).view(np.int64)
     least, largest, infinity = (int(x) for x in extremes)
-    first, last, infinite = (int(key) for key in _keys_of(extremes, multiplier))
+    first, last, infinite = (int(key) for key in keys_of(extremes, multiplier))
     spread = infinite - first + 3
     nothing = Slots(multiplier, least, first, spread, 0, np.empty(0, np.uint64), np.empty(0, np.int32))
     if (last - first) / 2046 > 1 << _FINEST_CELLS:
@@ -133,12 +129,6 @@ def slots_of(gamma: float) -> Slots:
     )
 
 
-def _keys_of(bits: np.ndarray, multiplier: float) -> np.ndarray:
-    exponents, mantissas, out = np.empty((3, len(bits)), np.int64)
-    keys(bits.view(np.float64), multiplier, exponents, mantissas, out)
-    return out
-
-
 def _ends(first: int, last: int, multiplier: float) -> np.ndarray:
     """The bits of the largest double of each key from `first` on, before `last`."""
     wanted = np.arange(first, last)
@@ -146,6 +136,6 @@ def _ends(first: int, last: int, multiplier: float) -> np.ndarray:
     ends = np.ldexp(np.exp2(rest), whole.astype(np.int64)).view(np.int64) - _ULPS
     step = _ULPS
     while step:
-        ends += step * (_keys_of(ends + step, multiplier) <= wanted)
+        ends += step * (keys_of(ends + step, multiplier) <= wanted)
         step //= 2
     return ends

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from ..core.arena import new_extent, packed, with_rows
+from ..core.group_numbers import frozen
 from ..core.group_order import by_group
 from ..core.parameters import real
 from ..core.protocol import SketchError
+from ..core.resume import resume
 from . import images
 from . import update as kernels
 from .proto import DDSketchMessage
-from .slots import Slots, slots_of, tally
+from .slots import Slots, slots_of, tally, work_out
 
 FINEST, COARSEST = 1e-4, 0.5
 _SLICE = 1 << 20
+_LEAST = 1024
+_NO_SLOTS = np.empty(0, np.int32)
 _MANY, _MOST = 1 << 16, 1 << 30
 """Values from which on all slots are counted at once, and that their counts can take."""
 
@@ -31,25 +34,21 @@ class Store:
         self.gamma = 1 + 2 * self.relative_accuracy / (1 - self.relative_accuracy)
         self.multiplier = math.log(2) / math.log(self.gamma)
         self.infinite = math.ceil(1027 * self.multiplier)
+        none = np.empty(0, np.int64)
+        pairs = np.empty((0, 2), np.int64)
         self.n = 0
-        self.state = self._empty(0)
+        self.state = kernels.State(np.empty(0), new_extent(), none, pairs, pairs)
+        self._work = kernels.new_work()
         self.resize(n)
-
-    @staticmethod
-    def _empty(n: int) -> kernels.State:
-        windows = np.zeros((2, n, 2), np.int64)
-        return kernels.State(
-            np.empty(0), np.zeros(1, np.int64), np.full(n, -1, np.int64), windows[0], windows[1]
-        )
 
     def resize(self, n: int) -> None:
         """Grow to `n` sketches."""
         old = self.state
-        if n > len(old.start):
-            new = self._empty(max(n, 2 * self.n))
-            for name in ("start", "low", "length"):
-                getattr(new, name)[: len(old.start)] = getattr(old, name)
-            self.state = new._replace(pool=old.pool, used=old.used)
+        self.state = old._replace(
+            start=with_rows(old.start, n, lambda first, end: np.full(end - first, -1)),
+            low=with_rows(old.low, n, lambda first, end: np.zeros((end - first, 2), np.int64)),
+            length=with_rows(old.length, n, lambda first, end: np.zeros((end - first, 2), np.int64)),
+        )
         self.n = max(self.n, n)
 
     @property
@@ -61,7 +60,7 @@ class Store:
         """Count doubles in sketch `g`."""
         slots = self.slots
         if len(numbers) < _MANY or not len(slots.ends):
-            self._run(kernels.update_one, len(numbers), slots, g, numbers)
+            self._count(np.array([g]), np.array([len(numbers)]), numbers)
             return
         for at in range(0, len(numbers), _MOST):
             counts = np.zeros(2 * slots.spread, np.int32)
@@ -78,26 +77,25 @@ class Store:
         for at in range(0, len(numbers), _SLICE):
             some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
             if len(values) * 4 < self.n:
-                self._run(kernels.update_rows, len(values), self.slots, some, values)
+                self._count(some, np.arange(1, len(values) + 1), values)
             else:
                 ends, ordered = by_group(some, values, self.n)
-                self._run(kernels.update_sorted, len(values), self.slots, ends, ordered)
+                self._count(np.arange(self.n), ends, ordered)
 
-    def _run(self, kernel: Callable[..., int], end: int, *arguments: Any) -> None:
-        done = 0
-        while done < end:
-            done = kernel(self.state, *arguments, done)
-            if done < end:
-                self._make_room()
+    def _count(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
+        """Count runs of values, those of ``groups[r]`` up to ``ends[r]``."""
+        slots = self.slots
+        given = _NO_SLOTS if len(slots.ends) else work_out(values, slots)
+        rows = frozen(groups), frozen(ends), frozen(values), given, self._work
+        resume(lambda at: kernels.update(self.state, slots, *rows, at), self._enlarge)
 
-    def _make_room(self) -> None:
-        """A pool of twice what is used, and at least room for one sketch of every double."""
+    def _enlarge(self, why: int) -> None:
+        """More room, for the regions of sketches that have one."""
         old = self.state
-        live = int(old.length.sum()) + 2 * len(old.start)
-        widest = 2 * (2 * self.infinite + 100) if live > 20_000 else 4096
-        size = 2 * live + max(widest, 2 * (len(old.pool) - live) if live < len(old.pool) // 4 else 0)
-        pool = np.empty(max(size, len(old.pool) + 4096))
-        kernels.repack(old, pool)
+        some = np.flatnonzero(old.start >= 0)
+        starts = old.start[some]
+        (pool,) = packed((old.pool,), old.extent, starts, 2 + old.length[some].sum(axis=1), _LEAST)
+        old.start[some] = starts
         self.state = old._replace(pool=pool)
 
     def window(self, g: int, sign: int) -> tuple[int, np.ndarray]:
@@ -120,7 +118,7 @@ class Store:
 
     def add(self, g: int, sign: int, first: int, counts: np.ndarray, zeros: float) -> None:
         """Add counts of consecutive keys."""
-        self._run(kernels.add, 1, g, sign, first, counts, zeros)
+        resume(lambda at: kernels.add(self.state, g, sign, first, counts, zeros, self._work), self._enlarge)
 
     def image(self, g: int) -> bytes:
         """The protobuf of sketch `g`."""
@@ -140,21 +138,19 @@ class Store:
         images.measure(self.state, spans, sizes)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         data = np.empty(offsets[-1], np.uint8)
-        gamma = np.array([self.gamma]).view(np.int64)[0]
+        gamma = np.array([self.gamma]).view(np.uint64)[0]
         images.write(self.state, gamma, spans, offsets, data)
         return data, offsets
 
     def merge_images(self, groups: np.ndarray, data: np.ndarray, offsets: np.ndarray) -> None:
         """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``."""
-        ends = np.ascontiguousarray(offsets, np.int64)
-        bits = np.empty(int(np.diff(ends).max(initial=0)) // 8 + 1, np.int64)
-        done, more = 0, (self.gamma, self.infinite, data, ends, groups, bits)
+        bits = np.empty(int(np.diff(offsets).max(initial=0)) // 8 + 1, np.uint64)
+        more = self.gamma, self.infinite, data, offsets, groups, bits, self._work
+        done = 0
         while done < len(groups):
-            done, why = images.merge(self.state, *more, done)
-            if why == images.NO_ROOM:
-                self._make_room()
-            elif why == images.NOT_PLAIN:
-                self.merge_image(int(groups[done]), data[ends[done] : ends[done + 1]].tobytes())
+            done, why = resume(lambda at: images.merge(self.state, *more, at), self._enlarge, done)
+            if why == images.NOT_PLAIN:
+                self.merge_image(int(groups[done]), data[offsets[done] : offsets[done + 1]].tobytes())
                 done += 1
 
     def merge_image(self, g: int, data: bytes) -> None:

@@ -11,70 +11,95 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel, lean
-from .slots import look_up, work_out
+from ..core.arena import take
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
+from .slots import look_up
 
-BLOCK = 512
+_BLOCK = 512
 _SLACK = 8
-_FAR = np.int64(1 << 40)
+FAR = np.int64(1 << 40)
+"""Beyond all keys: a lowest key of this is that of no key at all."""
 
 
 class State(NamedTuple):
-    """The pool, `used[0]`, the end of its last region, and a row for each sketch."""
+    """The pool, of which `extent` says how much is used, and a row for each sketch; −1 starts no region."""
 
     pool: np.ndarray
-    used: np.ndarray
+    extent: np.ndarray
     start: np.ndarray
     low: np.ndarray
     length: np.ndarray
 
 
-@kernel
+class Work(NamedTuple):
+    """What a block of values is worked out in: slots, places in a region, and the keys they reach to; of an
+    image where its windows' counts lie, how many there are, and their first keys."""
+
+    found: np.ndarray
+    places: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    windows: np.ndarray
+
+
+def new_work() -> Work:
+    """For one caller."""
+    found, places = np.empty((2, _BLOCK), np.int32)
+    low, high = np.empty((2, 2), np.int64)
+    return Work(found, places, low, high, windows=np.empty((2, 3), np.int64))
+
+
+@inner
+def _widened(state, g, s, low, high):
+    """The first key and the length of window `s` once it holds the keys low … high, and whether it grows."""
+    first, length = state.low[g, s], state.length[g, s]
+    if low > high:
+        return first, length, False
+    if length == 0:
+        return low - _SLACK, high + 1 + _SLACK - (low - _SLACK), True
+    spare, end, grows = _SLACK + (length >> 2), first + length, False
+    if low < first:
+        first, grows = low - spare, True
+    if high >= end:
+        end, grows = high + 1 + spare, True
+    return first, end - first, grows
+
+
+@inner
 def widen(state, g, low, high):
     """Make the windows hold the keys ``low[s]`` … ``high[s]``, none where low > high.
 
     False, and nothing has changed, if the pool is too small.
     """
-    lows, lengths = np.empty(2, np.int64), np.empty(2, np.int64)
-    grows = False
-    for s in range(2):
-        first, end = state.low[g, s], state.low[g, s] + state.length[g, s]
-        if low[s] <= high[s]:
-            spare = _SLACK + (state.length[g, s] >> 2)
-            if state.length[g, s] == 0:
-                first, end, grows = low[s] - _SLACK, high[s] + 1 + _SLACK, True
-            if low[s] < first:
-                first, grows = low[s] - spare, True
-            if high[s] >= end:
-                end, grows = high[s] + 1 + spare, True
-        lows[s], lengths[s] = first, end - first
-    if not grows and state.start[g] >= 0:
+    first, length, grows = _widened(state, g, 0, low[0], high[0])
+    other_first, other_length, other_grows = _widened(state, g, 1, low[1], high[1])
+    old = state.start[g]
+    if not grows and not other_grows and old >= 0:
         return True
-    to = state.used[0]
-    end = to + 2 + lengths[0] + lengths[1]
-    if end > len(state.pool):
+    to = take(state.extent, 2 + length + other_length, len(state.pool))
+    if to < 0:
         return False
-    state.pool[to:end] = 0.0
-    if state.start[g] >= 0:
-        source, target = state.start[g], to
-        state.pool[target] = state.pool[source]
-        for s in range(2):
-            source += 2 if s == 0 else state.length[g, 0]
-            target += 2 if s == 0 else lengths[0]
-            for i in range(state.length[g, s]):
-                state.pool[target + state.low[g, s] - lows[s] + i] = state.pool[source + i]
+    region = state.pool[to : to + 2 + length + other_length]
+    region[:] = 0.0
+    if old >= 0:
+        own, others = state.length[g, 0], state.length[g, 1]
+        region[0] = state.pool[old]
+        for i in range(own):
+            region[2 + state.low[g, 0] - first + i] = state.pool[old + 2 + i]
+        for i in range(others):
+            region[2 + length + state.low[g, 1] - other_first + i] = state.pool[old + 2 + own + i]
     state.start[g] = to
-    state.used[0] = end
-    for s in range(2):
-        state.low[g, s], state.length[g, s] = lows[s], lengths[s]
+    state.low[g, 0], state.length[g, 0] = first, length
+    state.low[g, 1], state.length[g, 1] = other_first, other_length
     return True
 
 
-@lean
+@inner
 def _reach(slots, found, low, high):
     """The lowest and the highest key of the positive and of the negative values of a block."""
-    low[0] = low[1] = _FAR
-    high[0] = high[1] = -_FAR
+    low[0] = low[1] = FAR
+    high[0] = high[1] = -FAR
     for i in range(len(found)):
         s = np.int64(found[i] >= slots.spread)
         slot = found[i] - s * slots.spread
@@ -83,7 +108,7 @@ def _reach(slots, found, low, high):
             high[s] = max(high[s], slot + slots.first - 1)
 
 
-@lean
+@inner
 def _place(state, slots, g, found, places):
     """Where in the region of sketch `g` each slot is counted; whether any has no bucket yet, as 0 or 1."""
     spread = np.int32(slots.spread)
@@ -103,88 +128,57 @@ def _place(state, slots, g, found, places):
     return missing
 
 
-@kernel
-def _find(slots, block, found):
-    if len(slots.ends):
-        look_up(block.view(np.uint64), slots.shift, slots.ends, slots.bases, found)
+@inner
+def _count(state, slots, g, values, given, work):
+    """Count a block; False, and nothing has changed, if the pool is too small."""
+    found, places = work.found[: len(values)], work.places[: len(values)]
+    if len(given):
+        for i in range(len(values)):
+            found[i] = given[i]
     else:
-        work_out(block, slots, found)
+        look_up(values.view(np.uint64), slots.shift, slots.ends, slots.bases, found)
+    if state.start[g] < 0 or _place(state, slots, g, found, places):
+        _reach(slots, found, work.low, work.high)
+        if not widen(state, g, work.low, work.high):
+            return False
+        _place(state, slots, g, found, places)
+    region = state.pool[state.start[g] :]
+    for i in range(len(values)):
+        region[np.uint64(places[i])] += 1.0
+    region[1] = 0.0
+    return True
 
 
-@kernel
-def _update(state, slots, g, values, at, found, places):
-    for begin in range(at, len(values), BLOCK):
-        block = values[begin : begin + BLOCK]
-        slot, place = found[: len(block)], places[: len(block)]
-        _find(slots, block, slot)
-        if state.start[g] < 0 or _place(state, slots, g, slot, place):
-            low, high = np.empty(2, np.int64), np.empty(2, np.int64)
-            _reach(slots, slot, low, high)
-            if not widen(state, g, low, high):
-                return begin
-            _place(state, slots, g, slot, place)
-        region = state.pool[state.start[g] :]
-        for i in range(len(block)):
-            region[np.uint64(place[i])] += 1.0
-        region[1] = 0.0
-    return len(values)
+@lean
+def update(state, slots, groups, ends, values, given, work, at):
+    """Count runs of values from number `at` on, as `resume` has it.
+
+    Run r, up to ``ends[r]``, is of sketch ``groups[r]``. `given` has the slot of each value where there is no
+    table to look it up in, else nothing.
+    """
+    begin = np.int64(at)
+    for r in range(len(ends)):
+        while begin < ends[r]:
+            end = min(begin + _BLOCK, ends[r])
+            own = given[begin:end] if len(given) else given
+            if not _count(state, slots, groups[r], values[begin:end], own, work):
+                return begin, NO_ROOM
+            begin = end
+    return begin, DONE
 
 
-@kernel
-def update_one(state, slots, g, values, at):
-    """Count ``values[at:]`` in sketch `g`; gives the number of the first value that found no room."""
-    found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    return _update(state, slots, g, values, at, found, places)
-
-
-@kernel
-def update_rows(state, slots, groups, values, at):
-    """Count ``values[i]`` in sketch ``groups[i]`` from value `at` on; ends as `update_one` does."""
-    found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    for i in range(at, len(values)):
-        if _update(state, slots, groups[i], values[i : i + 1], 0, found, places) == 0:
-            return i
-    return len(values)
-
-
-@kernel
-def update_sorted(state, slots, ends, values, at):
-    """Count values ordered by group: those of group g end at ``ends[g]``. Ends as `update_one` does."""
-    found, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    begin = 0
-    for g in range(len(ends)):
-        first = begin if begin > at else at
-        if ends[g] > first:
-            done = _update(state, slots, g, values[first : ends[g]], 0, found, places)
-            if done < ends[g] - first:
-                return first + done
-        begin = ends[g]
-    return len(values)
-
-
-@kernel
-def add(state, g, sign, first, counts, zeros, at):
-    """Add counts of the keys from `first` on to window `sign`, and zeros; 0 if there was no room, else 1."""
-    low, high = np.full(2, _FAR), np.full(2, -_FAR)
+@lean
+def add(state, g, sign, first, counts, zeros, work):
+    """Add counts of the keys from `first` on to window `sign`, and zeros; as `resume` has it."""
+    low, high = work.low, work.high
+    low[0] = low[1] = FAR
+    high[0] = high[1] = -FAR
     if len(counts):
         low[sign], high[sign] = first, first + len(counts) - 1
     if not widen(state, g, low, high):
-        return 0
+        return 0, NO_ROOM
     state.pool[state.start[g]] += zeros
     begin = state.start[g] + 2 + first - state.low[g, sign] + (state.length[g, 0] if sign else 0)
     for i in range(len(counts)):
         state.pool[begin + i] += counts[i]
-    return 1
-
-
-@kernel
-def repack(state, pool):
-    """Copy every sketch's region to the new pool, closing the gaps that growth left."""
-    to = 0
-    for g in range(len(state.start)):
-        if state.start[g] >= 0:
-            size = 2 + state.length[g, 0] + state.length[g, 1]
-            pool[to : to + size] = state.pool[state.start[g] : state.start[g] + size]
-            state.start[g] = to
-            to += size
-    state.used[0] = to
+    return 1, DONE

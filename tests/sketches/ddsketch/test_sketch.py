@@ -158,8 +158,7 @@ def test_many_values_at_once_count_as_few_do(accuracy: float) -> None:
     for piece in np.array_split(values, 50):
         few.update(piece)
     assert few == many and many.n == len(values) - 2
-    found = np.empty(len(values), np.int32)
-    ddsketch_slots.work_out(values, ddsketch_slots.slots_of(many._store.gamma), found)
+    found = ddsketch_slots.work_out(values, ddsketch_slots.slots_of(many._store.gamma))
     for sign, own in enumerate((values > 0, values < 0)):
         first, counts = many._store.window(0, sign)
         spread = many._store.slots.spread
