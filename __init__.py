@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .operators.consumer.runner import Run as Run
     from .operators.consumer.runner import Summary as Summary
-    from .operators.definition.aggregates import Aggregate as Aggregate
+    from .operators.definition.aggregate import Aggregate as Aggregate
     from .operators.definition.aggregates import bernoulli_sample as bernoulli_sample
     from .operators.definition.aggregates import count as count
     from .operators.definition.aggregates import decayed_count as decayed_count
@@ -105,7 +105,7 @@ __version__ = "0.1.0"
 # classes of families, and the aggregates that ask for them, come from the registry.
 _EXPORTS: dict[str, str] = {
     "Account": ".operators.sketching.accounting",
-    "Aggregate": ".operators.definition.aggregates",
+    "Aggregate": ".operators.definition.aggregate",
     "ConsoleSink": ".spark_udafs.sinks",
     "Decoded": ".operators.formats.decode",
     "Decoder": ".operators.formats.decode",

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from streamgauge import distinct, distinct_set, kll_quantiles, quantiles, sample, top_k
-from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.operators.table.query import answers
 
 from .measure import medians

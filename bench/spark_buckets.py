@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from streamgauge import distinct, kll_quantiles, quantiles, top_k
-from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.spark_udafs import frames
 from streamgauge.spark_udafs.frames import sketch, window
 from streamgauge.spark_udafs.merge import plan as merge_plan

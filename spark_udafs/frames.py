@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, StringType, StructType
 
 from ..operators.definition import aggregates as ask
-from ..operators.definition.aggregates import Aggregate
+from ..operators.definition.aggregate import Aggregate
 from ..operators.definition.durations import microseconds, written
 from ..operators.definition.stream import Stream
 from ..operators.sketching.lateness import PartitionTime

@@ -27,7 +27,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, BooleanType, LongType, StringType
 
-from ..operators.definition.aggregates import aggregate
+from ..operators.definition.aggregate import aggregate
 from ..operators.definition.inputs import usable
 from ..operators.families import FAMILIES, family
 from ..sketches.core.protocol import SketchError

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructField
 
-from ..operators.definition.aggregates import METADATA, Aggregate, arrow_type
+from ..operators.definition.aggregate import METADATA, Aggregate, arrow_type
 from ..operators.table.schema import END, START, aggregates_of, key_type, keys_of, table_schema, with_schema
 from ..operators.table.spark_footer import KEY_TYPE, notes_of, windows_of
 from ..operators.table.windows import windows_told

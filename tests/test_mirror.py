@@ -25,6 +25,7 @@ SHORT = 60
 
 TOGETHER = {
     "apps/ending.py": "apps/trending/test_demo.py",
+    "apps/kafka/node.py": "apps/kafka/test_broker.py",
     "apps/replay/jetstream.py": "apps/replay/test_recorded.py",
     "apps/replay/load.py": "apps/replay/test_generated.py",
     "apps/replay/post.py": "apps/replay/test_recorded.py",
@@ -35,9 +36,13 @@ TOGETHER = {
     "apps/trending/answers.py": "apps/trending/test_summary.py",
     "apps/trending/command.py": "apps/trending/test_demo.py",
     "apps/trending/engines.py": "apps/trending/test_demo.py",
+    "apps/trending/kernels.py": "apps/trending/test_demo.py",
     "apps/trending/stream.py": "apps/trending/test_exact.py",
     "apps/trending/watch.py": "apps/trending/test_demo.py",
+    "operators/definition/aggregate.py": "operators/definition/test_aggregates.py",
+    "operators/definition/asking.py": "laws/test_one_line.py",
     "operators/definition/sources.py": "operators/definition/test_change.py",
+    "operators/definition/tree.py": "operators/definition/test_row_wise.py",
     "operators/definition/windows.py": "operators/definition/test_stream.py",
     "operators/formats/memory.py": "operators/formats/test_json.py",
     "operators/formats/messages.py": "operators/formats/test_message_columns.py",
@@ -85,7 +90,12 @@ def proofs(module: str) -> list[Path]:
     names = ["_".join(parts[:n]) for n in range(len(parts), 0, -1)]
     if (ROOT / path.parent / "sketch.py").exists():
         names.append("sketch")
-    found = [*folder.glob(f"test_{path.stem}_*.py"), *(folder / f"test_{name}.py" for name in names)]
+    aspects = [
+        proof
+        for proof in folder.glob(f"test_{path.stem}_*.py")
+        if not (ROOT / path.parent / proof.name.removeprefix("test_")).exists()
+    ]
+    found = [*aspects, *(folder / f"test_{name}.py" for name in names)]
     if module in TOGETHER:
         found.append(TESTS / TOGETHER[module])
     return [path for path in found if path.exists()]

@@ -5,7 +5,7 @@ Their bytes are those of DataSketches. For new data there is a better one for ea
 
 from __future__ import annotations
 
-from .aggregates import Aggregate, aggregate
+from .aggregate import Aggregate, aggregate
 
 
 def cpc(column: str, lg_k: int = 11) -> Aggregate:

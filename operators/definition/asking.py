@@ -12,7 +12,7 @@ from typing import Any
 
 from ..families import MOMENT, Family, family
 from . import aggregates, aggregates_stored
-from .aggregates import Aggregate, aggregate
+from .aggregate import Aggregate, aggregate
 
 
 def asking(name: str) -> Callable[..., Aggregate]:

@@ -16,7 +16,7 @@ import polars as pl
 from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
-from .aggregates import Aggregate
+from .aggregate import Aggregate
 from .description import VERSION, fingerprint_of, written_by
 from .durations import Duration, microseconds, written
 from .event_time import TIME, event_time, first_line
@@ -70,21 +70,20 @@ class Stream:
         message: Sequence[str] | Mapping[str, str] = (),
         corrupt: Literal["stop", "skip"] = "stop",
     ) -> Self:
-        """The messages of `topic`, their values decoded by `value`, such as ``json({"user": pl.String})``.
+        """A stream of the messages of `topic`, decoded by `value`, such as ``json({"user": pl.String})``.
 
         `time` is the column, or an expression over the decoded columns, that holds the event time; without
-        it the messages' own timestamps are taken. Text is read as ISO 8601, and what names no offset from
-        UTC is taken as UTC; of numbers the unit has to be said, as in
-        ``time=pl.from_epoch("at", time_unit="ms")``.
+        it the messages' own timestamps are taken. Text is read as ISO 8601, in UTC unless it names an
+        offset; for numbers name the unit, as in ``time=pl.from_epoch("at", time_unit="ms")``.
 
-        `message` asks for columns of what lies beside the value: ``["key", "offset"]``, or under names of
+        `message` asks for columns of what comes with the value: ``["key", "offset"]``, or under names of
         your own, ``{"user": "key", "trace": "header:trace-id"}``. There are ``key`` (text; ``key_bytes`` for
         its bytes), ``partition``, ``offset``, ``timestamp``, ``header:NAME`` (the text of the last header of
         that name) and ``headers``, all of them as a list.
 
-        Where a broker holds bytes that are not messages any more (a wrong checksum, a length that can't be)
-        a run ends with an error that names the partition and the offset. With ``corrupt="skip"`` it goes on
-        behind them, and the offsets are dead letters, counted one each.
+        If a broker holds bytes that are no longer messages (a wrong checksum, an impossible length), a run
+        ends with an error that names the partition and the offset. With ``corrupt="skip"`` it goes on
+        behind them, and each of their offsets counts as a dead letter.
 
         `bootstrap_servers` is ``"host:port"``, several with commas between or as a list; `config` holds
         further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
@@ -93,7 +92,9 @@ class Stream:
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
         if not hasattr(value, "decode") or not hasattr(value, "schema"):
-            raise TypeError(f"value is {value!r}, no decoder; write one such as value=json({{{_EXAMPLE}}})")
+            raise TypeError(
+                f"value is {value!r}, not a decoder; write one such as value=json({{{_EXAMPLE}}})"
+            )
         if not isinstance(config, Mapping | None):
             raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
         check_settings(config or {})
@@ -105,35 +106,49 @@ class Stream:
 
     @classmethod
     def from_batches(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Self:
-        """Rows that the caller brings as Polars frames of this schema."""
+        """A stream of rows that the caller brings as Polars frames of this schema.
+
+        Raises `TypeError` for a time that is not a column or not a time.
+        """
         found = pl.Schema(schema)
         return cls(FrameSource(found), _time(time, found))
 
     def filter(self, *predicates: pl.Expr) -> Self:
-        """Keep the rows for which all predicates hold."""
+        """Keep the rows for which all predicates hold.
+
+        Raises `TypeError` for anything but expressions, and `ValueError` for columns that don't exist, for
+        expressions that look at other rows, and after `group_by` or `agg`. So do `with_columns` and `select`.
+        """
         return self._with(Step("filter", predicates))
 
     def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Self:
-        """Add columns, or replace them."""
+        """Add columns, or replace them. Raises `TypeError` and `ValueError` as `filter` does."""
         return self._with(Step("with_columns", _expressions(columns, named)))
 
     def select(self, *columns: str | pl.Expr, **named: pl.Expr) -> Self:
-        """Keep only these columns."""
+        """Keep only these columns. Raises `TypeError` and `ValueError` as `filter` does."""
         return self._with(Step("select", _expressions(columns, named)))
 
     def explode(self, *columns: str) -> Self:
-        """One row for each element of a list column; an empty list leaves one row with a null."""
+        """Make a row for each element of a list column; an empty list leaves one row with a null.
+
+        Raises `TypeError` for a column that isn't a list, and `ValueError` for one that doesn't exist.
+        """
         for name in columns:
             if not isinstance(name, str):
                 raise TypeError(f'explode: {name!r} is not a column\'s name; write .explode("tags")')
             if name in self.columns and not isinstance(self.columns[name], (pl.List, pl.Array)):
-                raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, no list")
+                raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, not a list")
         return self._with(Step("explode", _expressions(columns, {})))
 
     def group_by(self, *keys: str) -> Self:
-        """Keep separate sketches for each combination of these columns' values."""
+        """Keep separate sketches for each combination of these columns' values.
+
+        Raises `TypeError` for keys that aren't names, or are lists or structs, and `ValueError` for columns
+        that don't exist or are named twice, for a second `group_by`, and after `agg`.
+        """
         if wrong := [key for key in keys if not isinstance(key, str)]:
-            raise TypeError(f'group_by: {wrong[0]!r} is no name; write .group_by("country", "language")')
+            raise TypeError(f'group_by: {wrong[0]!r} is not a name; write .group_by("country", "language")')
         if self.keys:
             both = ", ".join(f'"{key}"' for key in dict.fromkeys([*self.keys, *keys]))
             raise ValueError(
@@ -158,31 +173,37 @@ class Stream:
         """Windows of length `every`, side by side.
 
         A window is given out once all partitions are `delay` past its end. A row is late, and left out, if
-        its partition had come so far before it, or its window was given out for good. Partitions silent for
-        a run's `idle_seconds` let windows close that have rows, and no others; those still silent when the
-        stream wakes are waited for as long. Messages not read yet, or behind an open transaction, are no
-        silence.
+        its partition was that far before it, or if its window was given out for good. When partitions are
+        silent for a run's `idle_seconds`, windows that have rows close without them; those that are still
+        silent when the stream wakes are waited for as long. A partition with unread messages, or messages
+        behind an open transaction, is not silent.
 
-        A window that nothing but the silence of all partitions has closed is given out and kept: rows that
-        follow for it count, and if there are any it is given out again, whole, when it closes next. It is
-        final once rows are `delay` past its end, or after another hour of silence. On Spark it is final when
-        it is given out.
+        A window that only the silence of all partitions has closed is given out and kept: rows that follow
+        for it count, and if there are any it is given out again, whole, when it closes next. It is final once
+        rows are `delay` past its end, or after another hour of silence. On Spark it is final when it is given
+        out.
 
-        An event time more than `max_ahead` past the wall clock or its message's timestamp makes a row a dead
-        letter, which moves nothing. In a recording a row that far past those before it counts, but time jumps
-        only once 20 rows in a row lie there. None takes every time as it comes.
+        A row with an event time more than `max_ahead` past the wall clock, or past its message's timestamp,
+        is a dead letter and does not move time. In a recording, a row that far past those before it counts,
+        but time jumps only once 20 rows in a row lie there. With None every time is believed.
+
+        Raises `ValueError` for text that isn't a duration, and if the stream has windows already.
         """
         if self.window is not None:
             asked = f'"{every}"' if isinstance(every, str) else repr(every)
             raise ValueError(
                 f"tumbling: the stream has windows of {written(self.window.pane_us)} already; there is "
-                f"one kind a table. For {asked} as well define a second stream or roll up this one's table"
+                f"one kind for each table. For {asked}, define a second stream or roll up this one's table"
             )
         ahead = -1 if max_ahead is None else microseconds(max_ahead)
         return replace(self, window=Tumbling.every(every), delay_us=microseconds(delay), max_ahead_us=ahead)
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Self:
-        """What is kept of each window and group, by the name of its column in the table."""
+        """What to keep of each window and group, by the name of its column in the table.
+
+        Raises `TypeError` for anything but named aggregates, and for columns of types that an aggregate can't
+        take; `ValueError` for columns that don't exist, names that are taken, and without windows.
+        """
         if unnamed:
             raise TypeError("agg: name each aggregate's column, such as posts=count()")
         if self.window is None:
@@ -220,18 +241,18 @@ class Stream:
         return {field.name: field.type for field in self.columns.to_frame().to_arrow().schema}
 
     def transform(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
-        """All steps applied; `carried` names columns that selections must not drop."""
+        """Apply all steps to a frame; `carried` names columns that selections must not drop."""
         for step in self.steps:
             frame = step.apply(frame, carried)
         return frame
 
     @property
     def drops_rows(self) -> bool:
-        """Whether a row may become none, or several."""
+        """Whether a row may become no row, or several."""
         return any(step.drops_rows for step in self.steps)
 
     def definition(self) -> dict[str, Any]:
-        """All that decides the result, as plain JSON: where it runs and how it connects is left out."""
+        """Everything that decides the result, as plain JSON, without where it runs and how it connects."""
         types = self.columns
         return {
             "version": VERSION,
@@ -260,7 +281,7 @@ class Stream:
         for expression in step.expressions:
             if not isinstance(expression, pl.Expr):
                 hint = 'pl.col("lang") == "en"' if step.verb == "filter" else 'pl.col("price") * 2'
-                raise TypeError(f"{step.verb}: {expression!r} is no expression; write one such as {hint}")
+                raise TypeError(f"{step.verb}: {expression!r} is not an expression; write one such as {hint}")
         if self.keys or self.aggregates:
             raise ValueError(f"{step.verb}: transform the rows before group_by and agg")
         step.check(self.columns)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ..definition.aggregates import Aggregate
+from ..definition.aggregate import Aggregate
 from .schema import END, START, aggregates_of, keys_of
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import Groups, SketchError
-from ..definition.aggregates import METADATA, Aggregate
+from ..definition.aggregate import METADATA, Aggregate
 from ..definition.stream import Stream
 from .spark_footer import FOOTER, to_footer, told_of
 from .windows import END, START, TableWindows

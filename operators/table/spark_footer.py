@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..definition.aggregates import METADATA, arrow_type
+from ..definition.aggregate import METADATA, arrow_type
 from .windows import TableWindows, windows_told
 
 FOOTER = b"org.apache.spark.sql.parquet.row.metadata"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...sketches.core.columns import as_array
 from ...sketches.core.protocol import SketchError
-from ..definition.aggregates import METADATA
+from ..definition.aggregate import METADATA
 from ..definition.durations import microseconds, written
 from ..sketching.grouping import GroupIndex
 

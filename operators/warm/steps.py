@@ -49,7 +49,7 @@ def steps(names: Iterable[str] = ()) -> list[Step]:
     Raises `KeyError` naming the families there are.
 
     >>> [step.name for step in steps(["count", "reading"])]
-    ['count', 'reading']
+    ['reading', 'count']
     """
     asked = [*names] or [*FAMILIES, READING]
     found = [

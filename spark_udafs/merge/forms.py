@@ -18,7 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
-from ...operators.definition.aggregates import Aggregate
+from ...operators.definition.aggregate import Aggregate
 from ...operators.table.schema import aggregates_of
 from ...operators.table.spark_footer import KEY_TYPE
 from ...sampling.core.items import kept_type

@@ -18,7 +18,7 @@ import pytest
 import streamgauge
 from streamgauge import Stream, StreamTester
 from streamgauge.operators import families, warm
-from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.operators.definition.asking import signature, written
 from streamgauge.spark_udafs import functions
 

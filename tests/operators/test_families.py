@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.operators.definition.aggregates import aggregate
+from streamgauge.operators.definition.aggregate import aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES, MOMENT
 from streamgauge.operators.sketching.lateness import PartitionTime

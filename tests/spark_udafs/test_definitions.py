@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.definition import aggregates as ask
-from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.spark_udafs.definitions import ChangedDefinition, check_same, pack
 from streamgauge.spark_udafs.frames import sketch, window
 from streamgauge.spark_udafs.run import write

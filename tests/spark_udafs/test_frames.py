@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.definition import aggregates as ask
-from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.lateness import PartitionTime
 from streamgauge.operators.sketching.sketcher import Sketcher

@@ -18,7 +18,7 @@ import pytest
 
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition import aggregates as ask
-from streamgauge.operators.definition.aggregates import Aggregate
+from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.merge import merge

@@ -1,0 +1,151 @@
+"""One aggregate as a value: the family's name, the column and the parameters, and how it is written down."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pyarrow as pa
+
+from ...sketches.core.parameters import whole
+from ...sketches.core.protocol import Groups, SketchError
+from ..families import MOMENT, Family, family
+
+VERSION = 1
+"""The version of the form in which an aggregate is written down."""
+
+METADATA = b"streamgauge"
+"""The key of the definitions in Arrow metadata."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: the family's name in the registry, the column, the parameters of sketch and answer.
+
+    `inputs` names the columns of further row-wise inputs. `typed` adds what the column's type decides; only
+    a typed aggregate can make groups.
+
+    >>> users = aggregate("distinct", "user", lg_k=11)
+    >>> Aggregate.from_json(users.to_json()) == users
+    True
+    """
+
+    name: str
+    column: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def family(self) -> Family:
+        """The aggregate's line in the registry."""
+        return family(self.name)
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that it is computed from: its own, and those of its inputs."""
+        return [*([] if self.column is None else [self.column]), *self.inputs.values()]
+
+    def typed(self, column_type: pa.DataType | None) -> Aggregate:
+        """The same aggregate with the parameters that its column's type decides.
+
+        Raises `TypeError` if the family can't take such a column.
+        """
+        if column_type is None:
+            return self
+        while hasattr(column_type, "value_type"):
+            column_type = column_type.value_type
+        try:
+            found = self.family.of_column(column_type)
+        except TypeError as error:
+            raise TypeError(f"{self.name}({self.column!r}): {error}") from None
+        return Aggregate(self.name, self.column, {**self.params, **found}, self.answer, self.inputs)
+
+    def groups(self, n: int = 0, seed: int = 0) -> Groups:
+        """`n` empty groups of this aggregate; `seed` is for those families that draw random numbers."""
+        params = dict(self.params)
+        if "type" in params:
+            params["type"] = arrow_type(params["type"])
+        if self.family.seeded:
+            params["seed"] = seed
+        return self.family.groups_class()(n, **params)
+
+    def definition(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "aggregate": self.name,
+            "column": self.column,
+            "params": dict(self.params),
+            "answer": dict(self.answer),
+            "inputs": dict(self.inputs),
+        }
+
+    def to_json(self) -> str:
+        """The definition as it stands in a field's metadata: the same text for the same aggregate."""
+        return json.dumps({"version": VERSION, **self.definition()}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The aggregate of a definition. Raises `SketchError` if it is not one, or of a later version."""
+        try:
+            found = json.loads(text)
+            # Tables from before definitions had a version are of the first one.
+            if found.get("version", VERSION) > VERSION:
+                raise SketchError(
+                    f"the aggregate is written down in form {found['version']}, by a later version of "
+                    f"streamgauge, and this one reads form {VERSION}: install that version"
+                )
+            family(found["aggregate"])
+            return cls(found["aggregate"], found["column"], found["params"], found["answer"], found["inputs"])
+        except SketchError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SketchError(f"{text!r} is not the definition of an aggregate: {error}") from None
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """The Arrow type that `str` wrote.
+
+    >>> arrow_type("timestamp[us, tz=UTC]")
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    zoned = re.fullmatch(r"timestamp\[(\w+), tz=(.+)\]", text)
+    return pa.timestamp(*zoned.groups()) if zoned else pa.type_for_alias(text)
+
+
+def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
+    """The aggregate called `name`; its options are parameters of the sketch or of the answer.
+
+    A family's further inputs are options too, and name columns (`weight="amount"`); a row's event time and
+    place need no name. Raises `KeyError` for a name, `TypeError` for an option that the registry doesn't have
+    or a missing input, and `SketchError` for a parameter out of range.
+    """
+    line = family(name)
+    named = [given for given in line.inputs if given not in MOMENT]
+    unknown = set(options) - set(line.params) - set(line.answer) - set(named)
+    if unknown:
+        known = ", ".join([*line.params, *line.answer, *named]) or "none"
+        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {known}")
+    if column is not None and not isinstance(column, str):
+        raise TypeError(f"{name}: a column is named by a string, got {column!r}; use with_columns first")
+    for given in named:
+        if not isinstance(options.get(given), str):
+            raise TypeError(f"{name}: {given}= names a column, got {options.get(given)!r}")
+    params = {key: options.get(key, default) for key, default in line.params.items()}
+    answer = {key: options.get(key, default) for key, default in line.answer.items()}
+    _check(line, params, answer)
+    return Aggregate(name, column, params, answer, {given: options[given] for given in named})
+
+
+def _check(line: Family, params: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    """Raise `SketchError` for parameters that the family refuses, by making no groups of it."""
+    try:
+        if not line.exact:
+            line.groups_class()(0, **params)
+        for key, value in answer.items():
+            whole(line.name, key, value, 1)
+    except SketchError as error:
+        raise SketchError(f"{line.name}: {str(error).partition(': ')[2]}") from None
