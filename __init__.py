@@ -15,6 +15,7 @@ Everything public is importable from here; nothing heavy is imported before it i
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ if not TYPE_CHECKING:  # type checkers and editors are to know the names above, 
             if name == line.class_name and not line.exact:
                 return line.sketch_class()
         if name == "__all__":
-            return sorted(set(_names()) - set(_SHADOWING))
+            return sorted(set(_names()) - set(_SHADOWING) - _not_here())
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -160,6 +161,12 @@ def _names() -> list[str]:
 
     classes = (line.class_name for line in FAMILIES.values() if not line.exact)
     return ["__version__", *_EXPORTS, *FAMILIES, *classes]
+
+
+def _not_here() -> set[str]:
+    """What needs an extra that isn't installed: `from streamgauge import *` leaves it out."""
+    spark = {name for name, place in _EXPORTS.items() if place.startswith(".spark_udafs.")}
+    return set() if find_spec("pyspark") else spark
 
 
 def __dir__() -> list[str]:

@@ -168,6 +168,11 @@ def _ivy_jar() -> Path:
     for place in places:
         if jars := sorted(Path(place, "jars").glob("ivy-2*.jar")):
             return jars[-1]
+    if spec is None:
+        raise JarsError(
+            "Ivy, which fetches Kafka's jars, comes with PySpark, which is not installed: "
+            "pip install 'streamgauge[apps]'"
+        )
     raise JarsError(
         "Ivy, which fetches Kafka's jars, was not found among pyspark's jars; "
         "install the full `pyspark` package (`pyspark-client` and `pyspark-connect` lack it)"

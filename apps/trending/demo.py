@@ -58,14 +58,15 @@ def run(options: Options) -> None:
     """Run the demo and print its summary.
 
     However it ends, all it started is stopped; only with `keep`, and after a whole run, the broker stays.
-    Raises `JavaError`, `JarsError`, `BrokerError`, `RecordingError`, `EngineError` and `ReplayError`, whose
-    messages say what to do.
+    Raises `JavaError`, `JarsError`, `BrokerError`, `RecordingError`, `EngineError`, `ReplayError`
+    and `SparkMissingError`, whose messages say what to do.
     """
     # A copy of standard error: engines may turn the original away from the screen.
     console = Console(file=os.fdopen(os.dup(2), "w"))
     logging.getLogger().addHandler(logging.NullHandler())
     recording = None
     # What can't work is said before anything is started.
+    ENGINES[options.engine].check()
     if options.input is not None:
         recording = Recording.open(options.input, options.speed, options.seconds)
     try:

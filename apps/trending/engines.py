@@ -61,6 +61,10 @@ class Engine(Protocol):
     takes: str
     """What is to be said of the time that its start takes."""
 
+    @staticmethod
+    def check() -> None:
+        """Raise what keeps it from running here, before anything is started."""
+
     def start(self, stream: Stream) -> None:
         """Begin to read; returns once it does."""
 
@@ -80,6 +84,10 @@ class Local:
     name = "local"
     title = "the standalone consumer"
     takes = ""
+
+    @staticmethod
+    def check() -> None:
+        """It runs wherever the package does."""
 
     def __init__(self) -> None:
         self._run: Run | None = None
@@ -121,7 +129,14 @@ class Spark:
 
     name = "spark"
     title = "Spark"
-    takes = " and its workers, with a rehearsal (20 s or so)"
+    takes = " and its workers, with a rehearsal"
+
+    @staticmethod
+    def check() -> None:
+        """Raises `SparkMissingError` where PySpark isn't installed."""
+        from ...spark_udafs.extra import need_pyspark
+
+        need_pyspark()
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="streamgauge-spark-")

@@ -117,7 +117,7 @@ class Intake:
 
         if low < high:
             stamps = messages.timestamp[numbers]
-            frame, offsets = decoded.frame[int(low) : int(high)], messages.offset[numbers]
+            frame, offsets = decoded.frame.slice(int(low), int(high - low)), messages.offset[numbers]
             progress.add(frame, stamps, offsets, following, refuse)
         progress.skip(following, int(last - first))
 

@@ -37,7 +37,7 @@ class Rows:
 
     def slice(self, start: int, stop: int) -> Rows:
         """A slice of consecutive rows."""
-        return Rows(self.frame[start:stop], self.numbers[start:stop])
+        return Rows(self.frame.slice(start, stop - start), self.numbers[start:stop])
 
 
 @dataclass(frozen=True, slots=True)

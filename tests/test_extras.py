@@ -1,0 +1,96 @@
+"""Without PySpark and pandas: sketches, tester, consumer and command line work; the rest names its extra."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HIDE = """
+from importlib.machinery import PathFinder
+hidden, find = {"pyspark", "py4j", "pandas", "grpc"}, PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in hidden else find(name, *rest)
+"""
+PROGRAM = Path(sys.executable).with_name("streamgauge")
+
+BASE = """
+import polars as pl
+from streamgauge import *
+from streamgauge import json
+import streamgauge
+
+users = HLL(lg_k=12).update(range(1000))
+assert 950 < (users | HLL.from_bytes(users.to_bytes())).estimate() < 1050
+posts = Stream.from_kafka("posts", value=json({"user": pl.String})).tumbling("1m")
+posts = posts.agg(posts=count(), users=distinct("user"))
+tester = StreamTester(posts)
+tester.feed([{"user": "ann"}, {"user": "bob"}, {"user": "ann"}])
+assert tester.finish().windows()["posts"].to_list() == [3]
+for name in ("session", "sketch", "write", "register", "KafkaSink"):
+    try:
+        getattr(streamgauge, name)
+    except ImportError as error:
+        assert "pip install 'streamgauge[spark]'" in str(error), error
+    else:
+        raise AssertionError(name)
+    assert name not in streamgauge.__all__ and name in dir(streamgauge)
+"""
+
+CONSUMER = """
+import sys
+from streamgauge import Stream, count, json
+posts = Stream.from_kafka("bare", value=json({}), bootstrap_servers=sys.argv[1]).tumbling("1m")
+print(posts.agg(posts=count()).run(until="latest").account)
+"""
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """An environment in which nothing of the extras can be imported, by no process."""
+    (tmp_path / "sitecustomize.py").write_text(HIDE)
+    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+
+def test_sketches_and_the_tester_work_and_spark_names_its_extra(bare: dict[str, str]) -> None:
+    done = subprocess.run([sys.executable, "-c", BASE], env=bare, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_line_works_and_the_demo_names_the_extra(bare: dict[str, str]) -> None:
+    def run(*arguments: str) -> Any:
+        return subprocess.run([PROGRAM, *arguments], env=bare, capture_output=True, text=True)
+
+    assert "demo" in run("--help").stdout
+    assert run("warm", "--families", "count").returncode == 0
+    demo = run("demo", "trending", "--engine", "spark")
+    assert (demo.returncode, demo.stdout) == (1, "")
+    assert demo.stderr.startswith("error: PySpark is not installed") and len(demo.stderr.splitlines()) == 1
+    assert "pip install 'streamgauge[spark]'" in demo.stderr
+
+
+@pytest.mark.kafka
+def test_the_consumer_works(kafka: Any, bare: dict[str, str]) -> None:
+    from confluent_kafka import Producer
+
+    kafka.create_topic("bare")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for _ in range(3):
+        producer.produce("bare", b"{}")
+    producer.flush()
+    done = subprocess.run(
+        [sys.executable, "-c", CONSUMER, kafka.bootstrap_servers], env=bare, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "read=3, counted=3" in done.stdout
+
+
+def test_ivy_names_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamgauge.apps.kafka.jars import JarsError, _ivy_jar
+
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(JarsError, match=r"pip install 'streamgauge\[apps\]'"):
+        _ivy_jar()
