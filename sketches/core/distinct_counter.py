@@ -1,10 +1,15 @@
-"""What every sketch of distinct values answers."""
+"""What every sketch of distinct values answers, alone and by the thousand."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any, ClassVar
 
-from .protocol import Sketch
+import numpy as np
+import pyarrow as pa
+
+from .image_columns import as_images, image_column
+from .protocol import Groups, Sketch, SketchError
 
 
 class DistinctCounter(Sketch):
@@ -26,3 +31,103 @@ class DistinctCounter(Sketch):
     def _in_words(self) -> str:
         lower, upper = self.bounds()
         return f"{self.estimate():,.0f} distinct, {lower:,.0f} to {upper:,.0f} at 95.4 %"
+
+
+class DistinctGroups(Groups):
+    """Many sketches of distinct values in the arrays of one store, whose `sketches` has a row for each."""
+
+    family: ClassVar[str]
+    _n: int
+    _store: Any
+
+    def __len__(self) -> int:
+        return self._n
+
+    def resize(self, n: int) -> None:
+        """Grow to `n` groups; the new ones are empty. Never shrinks."""
+        if n > len(self._store.sketches):
+            self._store = self._with_sketches(max(n, len(self._store.sketches) * 3 // 2))
+        self._n = max(n, self._n)
+
+    @abstractmethod
+    def _with_sketches(self, n: int) -> Any:
+        """The same store with `n` sketches, the new ones empty."""
+
+    @abstractmethod
+    def _estimates(self) -> np.ndarray:
+        """Each group's estimate."""
+
+    def estimates(self) -> np.ndarray:
+        """The distinct values in each group so far (float64)."""
+        return self._estimates()
+
+    @abstractmethod
+    def _bounds(self, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
+        """Each group's bounds at 1, 2 or 3 standard deviations."""
+
+    def bounds(self, std_devs: int = 2) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper) of each group at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
+
+        Raises `ValueError` for any other number of them.
+        """
+        return self._bounds(checked(std_devs))
+
+    def answers(self, **question: Any) -> pa.Array:
+        """Each group's estimate with its bounds at 95.4 % confidence, a struct of three doubles."""
+        columns = [pa.array(column) for column in (self._estimates(), *self._bounds(2))]
+        return pa.StructArray.from_arrays(columns, ["estimate", "lower", "upper"])
+
+    def _place(self, group: int) -> int:
+        """The group's number from 0 on. Raises `IndexError` for one that there isn't."""
+        if not -self._n <= group < self._n:
+            raise IndexError(f"group {group} of {self._n}")
+        return group % self._n
+
+
+class StoredAsImages(DistinctGroups):
+    """Groups whose images, those of DataSketches, are read and written by kernels."""
+
+    _reasons: ClassVar[dict[int, str]]
+    """What is wrong with an image, by the number that `_fold` gives."""
+
+    @abstractmethod
+    def _images(self, store: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """The images of the first `n` sketches of a store, one after another, and n + 1 offsets in bytes."""
+
+    @abstractmethod
+    def _fold(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[int, int]:
+        """Fold images in: how many are, and what is wrong with the next (0: there is none)."""
+
+    def to_arrow(self) -> pa.Array:
+        """Each group's image as Spark and DataSketches read it, in group order, as `binary`."""
+        return image_column(*self._images(self._store, self._n))
+
+    def image(self, group: int) -> bytes:
+        """One group's image."""
+        one = self._store._replace(sketches=self._store.sketches[group : group + 1])
+        return self._images(one, 1)[0].tobytes()
+
+    def merge(self, groups: np.ndarray, column: pa.Array) -> None:
+        """Fold serialised sketches in: `column[i]` into group `groups[i]`, nulls skipped.
+
+        Images of every form and version that DataSketches or Spark writes. Raises `SketchError`, naming the
+        row, for bytes that aren't one; the rows before it are folded in by then.
+        """
+        numbers, images = as_images(groups, column, self._n, self.family)
+        at, fault = self._fold(numbers, images.offsets, images.data)
+        if fault:
+            size = int(images.offsets[at + 1] - images.offsets[at])
+            raise self.refused(f"row {images.row(at)} is not", size, fault)
+
+    @classmethod
+    def refused(cls, what: str, size: int, fault: int) -> SketchError:
+        """The error to raise for bytes that `_fold` found a fault in."""
+        told = f"{what} a sketch of Apache DataSketches ({size} bytes): {cls._reasons[fault]}"
+        return SketchError(f"{cls.family}: {told}")
+
+
+def checked(std_devs: int) -> int:
+    """1, 2 or 3. Raises `ValueError` for anything else."""
+    if std_devs not in (1, 2, 3):
+        raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
+    return std_devs

@@ -1,34 +1,36 @@
 """MurmurHash3_x64_128, seed 9001: the hash of Apache DataSketches, a block at a time.
 
 Integers hash as int64 in 8 little-endian bytes, floats as doubles with −0.0 as 0.0 and one NaN, strings as
-their UTF-8 bytes. Kernels fill `h1` and `h2` arrays handed in (uint64, at least as long as the block).
+their UTF-8 bytes. A hash is two words of 64 bits, `h1` and `h2`. The arithmetic is that of `lanes`.
 
 Source: Austin Appleby, MurmurHash3 (public domain); datasketches-java `MurmurHash3` and `hll.BaseHllSketch`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from .columns import Values
-from .jit import inlined, kernel, lean
+from .group_numbers import frozen
+from .jit import inner, lean
+from .lanes import LANES, hash_numbers, mix_bodies, mix_tails
 from .words import load64
 
 SEED = np.uint64(9001)
 """DataSketches' default update seed; sketches hashed with another can't be merged with these."""
+
+STEP = 256
+"""Values hashed in step: a multiple of `LANES`, whose arrays all stay in the first-level cache."""
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
 _CANONICAL_NAN = np.int64(0x7FF8000000000000)
 
 
-@inlined
-def rotl(x, r):
-    """Rotate 64 bits left."""
-    return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
-
-
-@inlined
+@inner
 def fmix(k):
     """MurmurHash3's 64-bit finaliser."""
     k ^= k >> np.uint64(33)
@@ -39,48 +41,19 @@ def fmix(k):
     return k
 
 
-@inlined
-def finish_hash(h1, h2, length):
-    """The hash's last step, both halves mixed with the length and each other."""
-    h1 ^= length
-    h2 ^= length
-    h1 += h2
-    h2 += h1
-    h1 = fmix(h1)
-    h2 = fmix(h2)
-    h1 += h2
-    return h1, h2 + h1
+@inner
+def hash_block(block, seed, h1, h2):
+    """Hash int64 values; `h1` and `h2` have room for a multiple of `LANES`."""
+    whole = len(block) & -LANES
+    for at in range(0, whole, LANES):
+        hash_numbers(block, h1, h2, at, seed)
+    if whole < len(block):
+        for i in range(whole, len(block)):
+            h1[i] = np.uint64(block[i])
+        hash_numbers(h1, h1, h2, whole, seed)
 
 
-@inlined
-def first_word(h1, k1):
-    """Mix a word into the first half."""
-    return h1 ^ (rotl(k1 * _C1, 31) * _C2)
-
-
-@inlined
-def second_word(h2, k2):
-    """Mix a word into the second half."""
-    return h2 ^ (rotl(k2 * _C2, 33) * _C1)
-
-
-@inlined
-def _body(h1, h2, k1, k2):
-    """Mix in 16 whole bytes."""
-    h1 = first_word(h1, k1)
-    h1 = (rotl(h1, 27) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
-    h2 = second_word(h2, k2)
-    return h1, (rotl(h2, 31) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
-
-
-@kernel
-def hash_int64(block, seed, h1_out, h2_out):
-    """Hash a slice of int64 (pass a slice, not a whole array and an offset: slices vectorise)."""
-    for i in range(len(block)):
-        h1_out[i], h2_out[i] = finish_hash(first_word(seed, np.uint64(block[i])), seed, np.uint64(8))
-
-
-@kernel
+@lean
 def canonical_bits(block, out):
     """Doubles as the int64 that is hashed: −0.0 as 0.0, every NaN as one."""
     bits = block.view(np.int64)
@@ -94,8 +67,57 @@ def canonical_bits(block, out):
             out[i] = bits[i]
 
 
-@inlined
-def _tail(data, end, n):
+class StringScratch(NamedTuple):
+    """What strings are hashed in: where up to `STEP` begin and their lengths, two words of each."""
+
+    starts: np.ndarray
+    lengths: np.ndarray
+    k1: np.ndarray
+    k2: np.ndarray
+
+
+def new_string_scratch() -> StringScratch:
+    """Scratch for one call of a kernel."""
+    numbers, words = np.empty((2, STEP), np.int64), np.zeros((2, STEP), np.uint64)
+    return StringScratch(numbers[0], numbers[1], words[0], words[1])
+
+
+_BODIES_IN_STEP = 8
+
+# The bytes of a 16-byte load, as two words, that belong to a tail of n bytes.
+_FIRST_WORD = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64)
+_SECOND_WORD = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
+
+
+@inner
+def _rotated(x, by):
+    return (x << np.uint64(by)) | (x >> np.uint64(64 - by))
+
+
+@inner
+def _mix_rest(data, at, end, h1, h2):
+    """Mix in 16 bytes from `at` on, as often as there are before `end`."""
+    while end - at >= 16:
+        h1 ^= _rotated(load64(data, at) * _C1, 31) * _C2
+        h1 = (_rotated(h1, 27) + h2) * np.uint64(5) + np.uint64(0x52DCE729)
+        h2 ^= _rotated(load64(data, at + 8) * _C2, 33) * _C1
+        h2 = (_rotated(h2, 31) + h1) * np.uint64(5) + np.uint64(0x38495AB5)
+        at += 16
+    return h1, h2
+
+
+@inner
+def _load_bodies(scratch, n, data, body):
+    """The two words of each string's 16 bytes number `body`, where it has them."""
+    for i in range(n):
+        if scratch.lengths[i] >= 16 * (body + 1):
+            at = scratch.starts[i] + 16 * body
+            scratch.k1[i] = load64(data, at)
+            scratch.k2[i] = load64(data, at + 8)
+
+
+@inner
+def _word_before(data, end, n):
     """The last `n` (1 to 8) bytes before `end` as a little-endian word, reading nothing outside `data`."""
     if end >= 8:
         return load64(data, end - 8) >> np.uint64(64 - 8 * n)
@@ -105,126 +127,89 @@ def _tail(data, end, n):
     return k
 
 
-@lean
-def _mix_bodies(data, at, end, h1, h2):
-    """Mix in 16 bytes from `at` on, as often as there are before `end`."""
-    while end - at >= 16:
-        h1, h2 = _body(h1, h2, load64(data, at), load64(data, at + 8))
-        at += 16
-    return h1, h2
-
-
-@kernel
-def murmur3(data, start, end, seed):
-    """Hash of the bytes ``data[start:end]`` as (h1, h2). For many strings, see `hash_bytes`."""
-    h1, h2 = _mix_bodies(data, start, end, seed, seed)
-    left = (end - start) & 15
-    if left > 8:
-        h2 = second_word(h2, _tail(data, end, left - 8))
-    if left > 0:
-        h1 = first_word(h1, _tail(data, end - max(left - 8, 0), min(left, 8)))
-    return finish_hash(h1, h2, np.uint64(end - start))
-
-
-STEP = 256
-"""Strings hashed in step."""
-_BODIES_IN_STEP = 8
-
-# The bytes of a 16-byte load, as two words, that belong to a tail of n bytes.
-_FIRST_WORD = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(16)], np.uint64)
-_SECOND_WORD = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
-
-
-@lean
-def _starts_and_lengths(offsets, starts, lengths):
-    """Both as int64, and the greatest length."""
-    longest = np.int64(0)
-    for i in range(len(starts)):
-        starts[i] = offsets[i]
-        lengths[i] = np.int64(offsets[i + 1]) - np.int64(offsets[i])
-        longest = max(longest, lengths[i])
-    return longest
-
-
-@lean
-def _load_bodies(starts, lengths, data, body, k1, k2):
-    """The two words of each string's 16 bytes number `body`, where it has them."""
-    for i in range(len(k1)):
-        if lengths[i] >= 16 * (body + 1):
-            at = starts[i] + 16 * body
-            k1[i] = load64(data, at)
-            k2[i] = load64(data, at + 8)
-
-
-@lean
-def _mix_in_step(lengths, body, k1, k2, h1_out, h2_out):
-    """Mix 16 bytes into each string's hash, where it has them."""
-    for i in range(len(k1)):
-        h1, h2 = _body(h1_out[i], h2_out[i], k1[i], k2[i])
-        has_body = lengths[i] >= 16 * (body + 1)
-        h1_out[i] = h1 if has_body else h1_out[i]
-        h2_out[i] = h2 if has_body else h2_out[i]
-
-
-@lean
-def _load_tails(starts, lengths, data, k1, k2):
+@inner
+def _load_tails(scratch, n, data):
     """The 0 to 15 bytes after the last whole 16 of each string, as two words."""
     last = len(data) - 16
-    for i in range(len(k1)):
-        left = lengths[i] & 15
-        at = starts[i] + lengths[i] - left
+    for i in range(n):
+        left = scratch.lengths[i] & 15
+        at = scratch.starts[i] + scratch.lengths[i] - left
         if at <= last:
-            k1[i] = load64(data, at) & _FIRST_WORD[left]
-            k2[i] = load64(data, at + 8) & _SECOND_WORD[left]
+            scratch.k1[i] = load64(data, at) & _FIRST_WORD[left]
+            scratch.k2[i] = load64(data, at + 8) & _SECOND_WORD[left]
         else:
-            k1[i] = _tail(data, at + min(left, 8), min(left, 8)) if left else np.uint64(0)
-            k2[i] = _tail(data, at + left, left - 8) if left > 8 else np.uint64(0)
+            some = min(left, 8)
+            scratch.k1[i] = _word_before(data, at + some, some) if left else np.uint64(0)
+            scratch.k2[i] = _word_before(data, at + left, left - 8) if left > 8 else np.uint64(0)
 
 
-@lean
-def _mix_tails(lengths, k1, k2, h1_out, h2_out):
-    """Mix in the tails and finish."""
-    for i in range(len(k1)):
-        h1 = first_word(h1_out[i], k1[i])
-        h2 = second_word(h2_out[i], k2[i])
-        h1_out[i], h2_out[i] = finish_hash(h1, h2, np.uint64(lengths[i]))
+@inner
+def hash_in_step(offsets, data, seed, scratch, h1, h2):
+    """Hash up to `STEP` strings, 16 bytes of each at a time; `h1` and `h2` have room for `STEP`.
 
-
-@lean
-def hash_in_step(offsets, data, seed, starts, lengths, k1, k2, h1, h2):
-    """`hash_bytes` of up to `STEP` strings: `starts` and `lengths` (int64), `k1` and `k2` are scratch.
-
-    Arrays of that length all stay in the first-level cache.
+    What strings have beyond 128 bytes is mixed in one by one.
     """
     n = len(offsets) - 1
-    starts, lengths, k1, k2, h1, h2 = starts[:n], lengths[:n], k1[:n], k2[:n], h1[:n], h2[:n]
+    longest = np.int64(0)
     for i in range(n):
-        h1[i] = h2[i] = seed
-    bodies = _starts_and_lengths(offsets, starts, lengths) // 16
+        scratch.starts[i] = offsets[i]
+        scratch.lengths[i] = np.int64(offsets[i + 1]) - np.int64(offsets[i])
+        longest = max(longest, scratch.lengths[i])
+        h1[i] = seed
+        h2[i] = seed
+    bodies: Any = longest // 16
     for body in range(min(bodies, _BODIES_IN_STEP)):
-        _load_bodies(starts, lengths, data, body, k1, k2)
-        _mix_in_step(lengths, body, k1, k2, h1, h2)
+        _load_bodies(scratch, n, data, body)
+        for at in range(0, n, LANES):
+            mix_bodies(scratch.lengths, scratch.k1, scratch.k2, h1, h2, at, body)
     if bodies > _BODIES_IN_STEP:
         for i in range(n):
-            rest = starts[i] + 16 * _BODIES_IN_STEP
-            h1[i], h2[i] = _mix_bodies(data, rest, starts[i] + lengths[i], h1[i], h2[i])
-    _load_tails(starts, lengths, data, k1, k2)
-    _mix_tails(lengths, k1, k2, h1, h2)
+            rest = scratch.starts[i] + 16 * _BODIES_IN_STEP
+            h1[i], h2[i] = _mix_rest(data, rest, scratch.starts[i] + scratch.lengths[i], h1[i], h2[i])
+    _load_tails(scratch, n, data)
+    for at in range(0, n, LANES):
+        mix_tails(scratch.lengths, scratch.k1, scratch.k2, h1, h2, at)
 
 
-@kernel
-def hash_bytes(offsets, data, seed, h1_out, h2_out):
-    """Hash strings from Arrow's buffers: value ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+@lean
+def _hash_int64(numbers, seed, h1_out, h2_out, words):
+    """`hash_int64`; `words` has room for twice `LANES`."""
+    whole = len(numbers) & -LANES
+    hash_block(numbers[:whole], seed, h1_out, h2_out)
+    h1, h2 = words[:LANES], words[LANES:]
+    hash_block(numbers[whole:], seed, h1, h2)
+    for i in range(whole, len(numbers)):
+        h1_out[i], h2_out[i] = h1[i - whole], h2[i - whole]
 
-    Many strings in step, 16 bytes of each at a time, so that the mixing vectorises (10-byte strings: 2.4 ns
-    each against 9 one by one); what long ones have beyond that, one by one.
-    """
-    n = len(offsets) - 1
-    starts, lengths = np.empty(STEP, np.int64), np.empty(STEP, np.int64)
-    k1, k2 = np.zeros(STEP, np.uint64), np.zeros(STEP, np.uint64)
-    for first in range(0, n, STEP):
+
+@lean
+def _hash_bytes(offsets, data, seed, scratch, h1_out, h2_out, words):
+    """`hash_bytes`; `words` has room for twice `STEP`."""
+    h1, h2 = words[:STEP], words[STEP:]
+    for first in range(0, len(offsets) - 1, STEP):
         ends = offsets[first : first + STEP + 1]
-        hash_in_step(ends, data, seed, starts, lengths, k1, k2, h1_out[first:], h2_out[first:])
+        if len(ends) > STEP:
+            hash_in_step(ends, data, seed, scratch, h1_out[first:], h2_out[first:])
+            continue
+        hash_in_step(ends, data, seed, scratch, h1, h2)
+        for i in range(len(ends) - 1):
+            h1_out[first + i], h2_out[first + i] = h1[i], h2[i]
+
+
+def hash_int64(numbers: np.ndarray, seed: np.uint64, h1_out: np.ndarray, h2_out: np.ndarray) -> None:
+    """Hash int64 values into two arrays of as many uint64."""
+    _hash_int64(frozen(numbers), seed, h1_out, h2_out, np.zeros(2 * LANES, np.uint64))
+
+
+def hash_bytes(
+    offsets: np.ndarray, data: np.ndarray, seed: np.uint64, h1_out: np.ndarray, h2_out: np.ndarray
+) -> None:
+    """Hash strings from Arrow's buffers into two arrays: value ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+
+    Many strings in step, so that the mixing is done in vectors.
+    """
+    words = np.empty(2 * STEP, np.uint64)
+    _hash_bytes(frozen(offsets), frozen(data), seed, new_string_scratch(), h1_out, h2_out, words)
 
 
 def hash_values(values: Values, seed: np.uint64 = SEED) -> tuple[np.ndarray, np.ndarray]:
@@ -235,8 +220,47 @@ def hash_values(values: Values, seed: np.uint64 = SEED) -> tuple[np.ndarray, np.
         hash_int64(values.numbers, seed, h1, h2)
     elif values.kind == "float64":
         bits = np.empty(len(values), np.int64)
-        canonical_bits(values.numbers, bits)
+        canonical_bits(frozen(values.numbers), bits)
         hash_int64(bits, seed, h1, h2)
     else:
         hash_bytes(values.offsets, values.data, seed, h1, h2)
     return h1, h2
+
+
+CHUNK = 1 << 15
+"""Values hashed at a time where other kernels take the hashes: they stay in the second-level cache."""
+READ_AHEAD = 64
+"""Words behind a chunk's hashes that may be read, whatever they hold."""
+
+
+class Hashes(NamedTuple):
+    """Those of a chunk of a column, from value number `first` on; `empty` marks empty strings, if there are
+    any. Arrays are used again for the next chunk."""
+
+    first: int
+    h1: np.ndarray
+    h2: np.ndarray
+    empty: np.ndarray | None
+
+
+def hashed_chunks(values: Values, start: int = 0) -> Iterator[Hashes]:
+    """The hashes of a column from value number `start` on, `CHUNK` at a time."""
+    room = min(len(values) - start, CHUNK)
+    h1, h2 = np.zeros((2, room + READ_AHEAD), np.uint64)
+    text = values.kind in ("string", "binary")
+    bits = np.empty(room if values.kind == "float64" else 0, np.int64)
+    for first in range(start, len(values), CHUNK):
+        end = min(first + CHUNK, len(values))
+        one, two, empty = h1[: end - first], h2[: end - first], None
+        if text:
+            offsets = values.offsets[first : end + 1]
+            hash_bytes(offsets, values.data, SEED, one, two)
+            same = offsets[1:] == offsets[:-1]
+            empty = same if same.any() else None
+        else:
+            numbers = values.numbers[first:end]
+            if values.kind == "float64":
+                canonical_bits(frozen(numbers), bits)
+                numbers = bits[: end - first]
+            hash_int64(numbers, SEED, one, two)
+        yield Hashes(first, one, two, empty)

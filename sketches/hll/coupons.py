@@ -15,81 +15,71 @@ import numpy as np
 
 from ..core.bits import clz64
 from ..core.columns import Values
-from ..core.hash import SEED, canonical_bits, finish_hash, first_word, hash_bytes
-from ..core.jit import BLOCK, inlined, kernel, lean
+from ..core.group_numbers import frozen
+from ..core.hash import SEED, STEP, canonical_bits, hash_block, hash_in_step, new_string_scratch
+from ..core.jit import inner, lean
 
 ADDRESS_BITS = 26
 ADDRESS_MASK = np.uint32((1 << ADDRESS_BITS) - 1)
 
 CHUNK = 1 << 16
-"""Values hashed at a time where a second kernel takes the coupons: they stay in the second-level cache."""
+"""Coupons made at a time: they stay in the second-level cache until another kernel takes them."""
 
 
-@inlined
-def coupon(h1, h2):
-    """The coupon of one hash."""
-    zeros = min(clz64(h2), np.uint64(62))
-    return np.uint32(((zeros + np.uint64(1)) << np.uint64(26)) | (h1 & np.uint64(0x3FFFFFF)))
+@inner
+def value_of(coupon):
+    """What a coupon raises its register to."""
+    return np.uint8(coupon >> np.uint32(ADDRESS_BITS))
 
 
-@kernel
-def coupons_of_hashes(h1, h2, out):
-    """Pack a block of hashes."""
+@inner
+def _pack(h1, h2, out):
+    """A block's coupons."""
     for i in range(len(out)):
-        out[i] = coupon(h1[i], h2[i])
+        value = min(clz64(h2[i]), np.uint64(62)) + np.uint64(1)
+        out[i] = np.uint32(value << np.uint64(ADDRESS_BITS) | h1[i] & np.uint64(ADDRESS_MASK))
 
 
 @lean
-def coupons_of_int64(values, out):
-    """The coupon of every int64."""
-    for i in range(len(out)):
-        h1, h2 = finish_hash(first_word(SEED, np.uint64(values[i])), SEED, np.uint64(8))
-        out[i] = coupon(h1, h2)
+def _of_int64(values, h1, h2, out):
+    """The coupon of every int64; `h1` and `h2` are scratch of `STEP` words."""
+    for start in range(0, len(out), STEP):
+        hash_block(values[start : start + STEP], SEED, h1, h2)
+        _pack(h1, h2, out[start : start + STEP])
 
 
-@kernel
-def coupons_of_bytes(offsets, data, out):
+@lean
+def _of_bytes(offsets, data, scratch, h1, h2, out):
     """The coupon of every string in Arrow's buffers; zero for an empty one."""
-    h1 = np.empty(BLOCK, np.uint64)
-    h2 = np.empty(BLOCK, np.uint64)
-    for start in range(0, len(out), BLOCK):
-        block = out[start : start + BLOCK]
-        ends = offsets[start : start + len(block) + 1]
-        hash_bytes(ends, data, SEED, h1, h2)
-        coupons_of_hashes(h1, h2, block)
+    for start in range(0, len(out), STEP):
+        block = out[start : start + STEP]
+        hash_in_step(offsets[start : start + len(block) + 1], data, SEED, scratch, h1, h2)
+        _pack(h1, h2, block)
         for i in range(len(block)):
-            if ends[i] == ends[i + 1]:
+            if scratch.lengths[i] == 0:
                 block[i] = 0
 
 
-def coupon_chunks(values: Values, size: int = CHUNK) -> Iterator[tuple[int, np.ndarray]]:
-    """The coupons of all values as (number of the first, coupons), `size` at a time in one reused array."""
-    scratch = np.empty(min(len(values), size), np.uint32)
-    bits = np.empty(len(scratch) if values.kind == "float64" else 0, np.int64)
-    for start in range(0, len(values), size):
-        out = scratch[: min(size, len(values) - start)]
-        end = start + len(out)
-        if values.kind == "int64":
-            coupons_of_int64(read_only(values.numbers[start:end]), out)
-        elif values.kind == "float64":
-            canonical_bits(values.numbers[start:end], bits)
-            coupons_of_int64(read_only(bits[: len(out)]), out)
+def coupon_chunks(values: Values, size: int = CHUNK, start: int = 0) -> Iterator[tuple[int, np.ndarray]]:
+    """The coupons of values from number `start` on, as (number of the first, coupons).
+
+    `size` of them at a time in an array that is used again.
+    """
+    coupons = np.empty(min(len(values) - start, size), np.uint32)
+    h1, h2 = np.zeros((2, STEP), np.uint64)
+    text = values.kind in ("string", "binary")
+    scratch = new_string_scratch() if text else None
+    bits = np.empty(len(coupons) if values.kind == "float64" else 0, np.int64)
+    for first in range(start, len(values), size):
+        out = coupons[: min(size, len(values) - first)]
+        end = first + len(out)
+        if text:
+            offsets, data = values.offsets[first : end + 1], values.data
+            _of_bytes(frozen(offsets), frozen(data), scratch, h1, h2, out)
         else:
-            coupons_of_bytes(read_only(values.offsets[start : end + 1]), read_only(values.data), out)
-        yield start, out
-
-
-def bit_chunks(values: Values, start: int) -> Iterator[np.ndarray]:
-    """What is hashed of doubles from `start` on, their bits, in chunks."""
-    bits = np.empty(min(len(values) - start, CHUNK // 8), np.int64)
-    for first in range(start, len(values), max(len(bits), 1)):
-        block = values.numbers[first : first + len(bits)]
-        canonical_bits(block, bits)
-        yield read_only(bits[: len(block)])
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Arrow's buffers can't be written to, NumPy's can: one kind of array means one compiled kernel."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+            numbers = values.numbers[first:end]
+            if values.kind == "float64":
+                canonical_bits(frozen(numbers), bits)
+                numbers = bits[: len(out)]
+            _of_int64(frozen(numbers), h1, h2, out)
+        yield first, out

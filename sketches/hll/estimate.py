@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.jit import lean
+from ..core.jit import inner, lean
 
 # How many coupons n distinct values leave among 2^26, inverted.
 _COUPONS = np.array(
@@ -103,8 +103,7 @@ def relative_errors() -> np.ndarray:
     return table
 
 
-@lean
-def _cubic(x0, y0, x1, y1, x2, y2, x3, y3, x):
+def _cubic_at(x0, y0, x1, y1, x2, y2, x3, y3, x):
     """The cubic through four points (Lagrange)."""
     l0 = (x - x1) * (x - x2) * (x - x3)
     l1 = (x - x0) * (x - x2) * (x - x3)
@@ -117,7 +116,10 @@ def _cubic(x0, y0, x1, y1, x2, y2, x3, y3, x):
     return y0 * l0 / d0 + y1 * l1 / d1 + y2 * l2 / d2 + y3 * l3 / d3
 
 
-@lean
+_cubic = inner(_cubic_at)
+
+
+@inner
 def _first_of_four(xs, x):
     """Where the four points to interpolate between begin: two on either side of x but at the ends."""
     left = 0
@@ -131,18 +133,15 @@ def _first_of_four(xs, x):
     return min(max(left - 1, 0), len(xs) - 4)
 
 
-@lean
-def coupon_estimate(n):
-    """Distinct values that leave n coupons."""
-    i = _first_of_four(_COUPONS, n)
-    xs, ys = _COUPONS, _DISTINCT
-    estimate = _cubic(
-        xs[i], ys[i], xs[i + 1], ys[i + 1], xs[i + 2], ys[i + 2], xs[i + 3], ys[i + 3], n
-    )  # fmt: skip
-    return max(estimate, n)
+def coupon_estimates(n: np.ndarray) -> np.ndarray:
+    """The distinct values that leave so many coupons, of each number of them (float64)."""
+    i = np.clip(np.searchsorted(_COUPONS, n, "right") - 2, 0, len(_COUPONS) - 4)
+    xs, ys = ([table[i + j] for j in range(4)] for table in (_COUPONS, _DISTINCT))
+    found = _cubic_at(xs[0], ys[0], xs[1], ys[1], xs[2], ys[2], xs[3], ys[3], n)
+    return np.maximum(found, n)
 
 
-@lean
+@inner
 def _harmonic(n):
     if n < len(_HARMONIC):
         return _HARMONIC[n]
@@ -160,7 +159,7 @@ def _harmonic(n):
     return total
 
 
-@lean
+@inner
 def composite_estimate(lg_k, power_sum, zeros, table):
     """Estimate from the registers alone: their sum of inverse powers and how many are zero."""
     k = np.float64(np.int64(1) << lg_k)
@@ -198,20 +197,7 @@ def composite_estimate(lg_k, power_sum, zeros, table):
 
 
 @lean
-def estimates(store, table, estimate, seen):
-    """Each sketch's estimate, and the distinct coupons or registers that it has certainly seen."""
-    for g in range(len(estimate)):
-        sketch = store.sketches[g]
-        if sketch.form != 255:
-            seen[g] = np.float64(sketch.coupons)
-            estimate[g] = coupon_estimate(seen[g])
-            continue
-        row = sketch.where >> store.lg_stride[0]
-        lg_k = np.int64(sketch.lg_k)
-        zeros = np.int64(store.least[row, 1]) if store.least[row, 0] == 0 else np.int64(0)
-        seen[g] = np.float64((np.int64(1) << lg_k) - zeros)
-        if store.least[row, 2] & 1:
-            power_sum = store.sums[row, 1] + store.sums[row, 2]
-            estimate[g] = composite_estimate(lg_k, power_sum, zeros, table)
-        else:
-            estimate[g] = store.sums[row, 0]
+def composite_estimates(lg_k, power_sums, zeros, table, out):
+    """`composite_estimate` of many sketches."""
+    for i in range(len(out)):
+        out[i] = composite_estimate(np.int64(lg_k[i]), power_sums[i], np.int64(zeros[i]), table)

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inlined, kernel
-from .store import DENSE, EMPTY, FROM_ZERO, LEAST_KNOWN, LIST, OUT_OF_ORDER, row_of
+from ..core.jit import inner, kernel, lean
+from ..core.words import store32, store64
+from .store import DENSE, EMPTY, FROM_ZERO, LEAST_KNOWN, LIST, OUT_OF_ORDER, row_of, span_of
 
 COMPACT = np.uint8(8)
 EMPTY_FLAG = np.uint8(4)
@@ -33,13 +34,7 @@ EXCEPTION = np.uint8(15)
 LG_EXCEPTIONS = np.array([0, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12, 13], np.int64)
 
 
-@inlined
-def _put32(out, at, x):
-    for b in range(4):
-        out[at + b] = np.uint8((x >> np.uint32(8 * b)) & np.uint32(255))
-
-
-@kernel
+@inner
 def _preamble(out, at, ints, lg_k, lg_arr, flags, count, mode):
     out[at] = ints
     out[at + 1] = 1
@@ -51,7 +46,7 @@ def _preamble(out, at, ints, lg_k, lg_arr, flags, count, mode):
     out[at + 7] = mode
 
 
-@kernel
+@lean
 def sizes(store, out):
     """Bytes of each sketch's HLL_8 updatable image."""
     for g in range(len(out)):
@@ -64,42 +59,45 @@ def sizes(store, out):
             out[g] = 12 + (np.int64(4) << form)
 
 
-@kernel
+@inner
 def _write_registers_head(store, g, out, at, flags, mode):
     """The 40 bytes before the registers, but for the least register, its count and the exceptions."""
-    row = row_of(store, g)
-    sums = store.sums[row, :3].copy()
-    if store.least[row, 2] & OUT_OF_ORDER:
+    sums = store.sums[row_of(store, g)]
+    hip = sums.hip
+    if sums.flags & OUT_OF_ORDER:
         flags |= OUT_OF_ORDER_FLAG
-        sums[0] = 0.0
-    elif store.least[row, 2] & FROM_ZERO:
+        hip = 0.0
+    elif sums.flags & FROM_ZERO:
         flags |= FULL_SIZE_FLAG
     _preamble(out, at, 10, store.sketches[g].lg_k, 0, flags, 0, mode)
-    out[at + 8 : at + 32] = sums.view(np.uint8)
+    store64(out, at + 8, np.float64(hip).view(np.uint64))
+    store64(out, at + 16, np.float64(sums.low).view(np.uint64))
+    store64(out, at + 24, np.float64(sums.high).view(np.uint64))
 
 
-@kernel
+@lean
 def write_images(store, offsets, out):
     """Write each sketch's HLL_8 updatable image, sketch g from offsets[g] on."""
     for g in range(len(offsets) - 1):
         at = offsets[g]
         form = store.sketches[g].form
         if form == DENSE:
-            row = row_of(store, g)
-            k = np.int64(1) << store.sketches[g].lg_k
+            sums = store.sums[row_of(store, g)]
+            begin, end = span_of(store, g)
+            own = store.registers[begin:end]
             _write_registers_head(store, g, out, at, np.uint8(0), np.uint8(10))
-            known = store.least[row, 2] & LEAST_KNOWN
-            zeros = store.least[row, 1] if known or store.least[row, 0] == 0 else 0
-            out[at + 6] = store.least[row, 0] if known else 0
-            _put32(out, at + 32, np.uint32(zeros))
-            _put32(out, at + 36, np.uint32(0))
-            first = store.sketches[g].where
-            out[at + 40 : at + 40 + k] = store.registers[first : first + k]
+            known = sums.flags & LEAST_KNOWN
+            out[at + 6] = sums.least if known else 0
+            store32(out, at + 32, sums.left if known or sums.least == 0 else 0)
+            store32(out, at + 36, 0)
+            image = out[at + 40 : at + 40 + len(own)]
+            for i in range(len(own)):
+                image[i] = own[i]
         else:
             _write_coupons(store, g, out, at, np.uint8(8))
 
 
-@kernel
+@inner
 def _write_coupons(store, g, out, at, mode):
     """A list or set as an updatable image."""
     form = store.sketches[g].form
@@ -111,14 +109,15 @@ def _write_coupons(store, g, out, at, mode):
         places = np.int64(8)
     else:
         _preamble(out, at, 3, store.sketches[g].lg_k, form, np.uint8(0), 0, mode + 1)
-        _put32(out, at + 8, count)
+        store32(out, at + 8, count)
         first = at + 12
         places = np.int64(1) << form
     if form == EMPTY:
         out[first : first + 32] = 0
     else:
         where = store.sketches[g].where
-        out[first : first + 4 * places] = store.words[where : where + places].view(np.uint8)
+        for i in range(places):
+            store32(out, first + 4 * i, store.words[where + i])
 
 
 @kernel
@@ -133,17 +132,17 @@ def write_compact_coupons(store, g, mode):
         _preamble(out, 0, 2, store.sketches[g].lg_k, LIST, flags, count, mode)
     else:
         _preamble(out, 0, 3, store.sketches[g].lg_k, form, flags, 0, mode + 1)
-        _put32(out, 8, np.uint32(count))
+        store32(out, 8, count)
     at = head
     if form != EMPTY:
         for i in range(store.sketches[g].where, store.sketches[g].where + (np.int64(1) << form)):
             if store.words[i]:
-                _put32(out, at, store.words[i])
+                store32(out, at, store.words[i])
                 at += 4
     return out
 
 
-@kernel
+@inner
 def _exception_place(table, lg, lg_k, slot):
     """Where an exception belongs in the table of 2^lg places; it is not in it yet."""
     mask = (np.int64(1) << lg) - 1
@@ -156,12 +155,12 @@ def _exception_place(table, lg, lg_k, slot):
 @kernel
 def write_hll4(store, g):
     """Registers as an HLL_4 compact image, the exceptions in the order of the reference's hash table."""
-    row = row_of(store, g)
+    sums = store.sums[row_of(store, g)]
     lg_k = np.int64(store.sketches[g].lg_k)
     k = np.int64(1) << lg_k
-    first = store.sketches[g].where
-    registers = store.registers[first : first + k]
-    least = np.uint8(store.least[row, 0])
+    begin, end = span_of(store, g)
+    registers = store.registers[begin:end]
+    least = sums.least
     lg = LG_EXCEPTIONS[lg_k]
     table = np.zeros(np.int64(1) << lg, np.uint32)
     n = 0
@@ -184,12 +183,12 @@ def write_hll4(store, g):
     _write_registers_head(store, g, out, 0, COMPACT, np.uint8(2))
     out[4] = lg if n else 0
     out[6] = least
-    _put32(out, 32, np.uint32(store.least[row, 1]))
-    _put32(out, 36, np.uint32(n))
+    store32(out, 32, sums.left)
+    store32(out, 36, n)
     out[40 : 40 + k // 2] = nibbles
     at = 40 + k // 2
     for pair in table:
         if pair:
-            _put32(out, at, pair)
+            store32(out, at, pair)
             at += 4
     return out

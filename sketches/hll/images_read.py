@@ -1,7 +1,7 @@
 """HLL images of Apache DataSketches, read: every form and every type, checked before anything is believed.
 
 Lengths, counts, the places in hash tables, and the sums of the registers against those stored: bytes that
-were cut short or flipped are found here. The layout is drawn in `hll_images.py`.
+were cut short or flipped are found here. The layout is drawn in `images`.
 
 Source: datasketches-java 6.2.0 `hll.HllUtil.checkPreamble`, `hll.Hll4Array`, `hll.Hll6Array`.
 """
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import lean
+from ..core.jit import inner
 from ..core.words import load32, load64
 from .images import COMPACT, EMPTY_FLAG, EXCEPTION, FULL_SIZE_FLAG, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
-from .store import FIRST_SET, greatest, place_of, power_sums
+from .registers import greatest, power_sums
+from .store import FIRST_SET
+from .tables import place_of
 
 REASONS = {
     1: "too short for a preamble",
@@ -34,7 +36,7 @@ REASONS = {
 LIST_FORM, SET_FORM, HLL_FORM = 0, 1, 2
 
 
-@lean
+@inner
 def check_preamble(data, start, end):
     """0, or why this is no HLL image."""
     if end - start < 8:
@@ -59,7 +61,7 @@ def check_preamble(data, start, end):
     return 0
 
 
-@lean
+@inner
 def read_coupons(data, start, end, out, spare):
     """Unpack a list or set: (status, count, lg of the table in `out`, or 0 for `count` coupons in order)."""
     compact = data[start + 5] & COMPACT
@@ -112,7 +114,7 @@ def read_coupons(data, start, end, out, spare):
 # Simple loops, one thing each, over slices: these vectorise, and reading an image is mostly such loops.
 
 
-@lean
+@inner
 def _unpack_hll8(data, at, out):
     image = data[at : at + len(out)]
     for i in range(len(out)):
@@ -120,7 +122,7 @@ def _unpack_hll8(data, at, out):
     return 0
 
 
-@lean
+@inner
 def _unpack_hll6(data, at, out):
     for i in range(len(out) // 4):
         b = at + 3 * i
@@ -134,7 +136,7 @@ def _unpack_hll6(data, at, out):
     return 0
 
 
-@lean
+@inner
 def _unpack_hll4(data, start, end, out):
     k = len(out)
     least = data[start + 6]
@@ -172,7 +174,7 @@ def _unpack_hll4(data, start, end, out):
     return 0
 
 
-@lean
+@inner
 def read_registers(data, start, end, out, scratch):
     """Unpack and check an image in HLL form into `out`, 2^lg_k places, and ``scratch.sums``."""
     k = len(out)
@@ -198,28 +200,26 @@ def read_registers(data, start, end, out, scratch):
         status = _unpack_hll4(data, start, end, out)
     if status:
         return status
-    for i in range(3):
-        scratch.bits[i] = load64(data, start + 8 + 8 * i)
-    stored = scratch.doubles
-    sums = scratch.sums
+    hip = np.uint64(load64(data, start + 8)).view(np.float64)
+    stored_low = np.uint64(load64(data, start + 16)).view(np.float64)
+    stored_high = np.uint64(load64(data, start + 24)).view(np.float64)
     highest = greatest(out)
     if highest > 63:
         return 9
     low, high = power_sums(out, highest)
-    sums[0] = stored[0]
-    sums[1] = low
-    sums[2] = high
-    if flags & FULL_SIZE_FLAG == 0 and not abs(stored[1] + stored[2] - (low + high)) <= 1e-12 * (low + high):
+    sums = scratch.sums[0]
+    sums.hip, sums.low, sums.high = hip, low, high
+    off = abs(stored_low + stored_high - (low + high))
+    if flags & FULL_SIZE_FLAG == 0 and not off <= 1e-12 * (low + high):
         return 10
     if kind == 2 and flags & FULL_SIZE_FLAG == 0:  # kept as stored: the image comes back byte for byte
-        sums[1] = stored[1]
-        sums[2] = stored[2]
+        sums.low, sums.high = stored_low, stored_high
     if flags & OUT_OF_ORDER_FLAG:
-        sums[0] = 0.0
+        sums.hip = 0.0
     else:
         # HIP grew by one or more with each register first raised, at least k − (low + high) of them, and it
         # hugs the raw estimate.
         seen = k - (low + high)
-        if not (stored[0] >= seen * (1 - 1e-9) and stored[0] <= 16.0 * k * (k / (low + high))):
+        if not (hip >= seen * (1 - 1e-9) and hip <= 16.0 * k * (k / (low + high))):
             return 12
     return 0

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import lean
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
 from .images import FULL_SIZE_FLAG, OUT_OF_ORDER_FLAG
 from .images_read import HLL_FORM, check_preamble, read_coupons, read_registers
+from .registers import count_least, greatest, inverse_power, power_sums, raise_coupon, take_row
 from .store import (
     DENSE,
     EMPTY,
@@ -24,49 +26,45 @@ from .store import (
     LEAST_KNOWN,
     OUT_OF_ORDER,
     STALE,
-    add_coupon,
-    clear,
-    count_least,
-    greatest,
+    SUMS,
     has_room,
-    inverse_power,
-    power_sums,
-    raise_coupon,
     row_of,
-    take_row,
-    take_table,
+    span_of,
 )
+from .tables import add_coupon, clear, take_table
 
 
 class Scratch(NamedTuple):
-    """Space to unpack one image into, registers or coupons, and spare space for as many coupons again.
-
-    `bits` and `doubles` are the same three words; `sums` are (hip, kxq0, kxq1).
-    """
+    """Space to unpack one image into, registers with their sums (one of `SUMS`) or coupons, and spare space
+    for as many coupons again."""
 
     registers: np.ndarray
+    sums: np.ndarray
     coupons: np.ndarray
     spare: np.ndarray
-    bits: np.ndarray
-    doubles: np.ndarray
-    sums: np.ndarray
 
 
 def new_scratch(lg_k: int) -> Scratch:
     """Scratch for images and sketches of up to 2^lg_k registers."""
     places = max(64, (1 << lg_k) // 8)
-    bits = np.empty(3, np.uint64)
     return Scratch(
         np.empty(1 << lg_k, np.uint8),
+        np.empty(1, SUMS),
         np.empty(places, np.uint32),
         np.empty(places, np.uint32),
-        bits,
-        bits.view(np.float64),
-        np.empty(3, np.float64),
     )
 
 
-@lean
+@inner
+def _count_coupon(store, g, coupon):
+    """Count a coupon in a sketch of any form. False, and nothing done, if there is no room."""
+    if store.sketches[g].form == DENSE:
+        raise_coupon(store, g, coupon)
+        return True
+    return add_coupon(store, g, coupon)
+
+
+@inner
 def _spare_coupons(store, g, spare):
     """Copy the coupons of a sketch out, in the order of their table; how many there are."""
     n = 0
@@ -79,76 +77,75 @@ def _spare_coupons(store, g, spare):
     return n
 
 
-@lean
+@inner
 def _lower_lg_k(store, g, lg_k, spare):
     """Fold a sketch to fewer registers; `spare` holds its coupons meanwhile."""
     if store.sketches[g].form == DENSE:
         row = row_of(store, g)
-        first = store.sketches[g].where
         k = np.int64(1) << lg_k
-        own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
+        begin, end = span_of(store, g)
+        own = store.registers[begin:end]
         for i in range(k, len(own)):
             own[i & (k - 1)] = max(own[i & (k - 1)], own[i])
             own[i] = 0
-        low, high = power_sums(own[:k], greatest(own[:k]))
-        store.sums[row, 1] = low
-        store.sums[row, 2] = high
-        store.sums[row, 3] = np.float64(k)
-        store.least[row, 2] &= ~LEAST_KNOWN
-        count_least(own[:k], store.least[row])
+        store.sums[row].low, store.sums[row].high = power_sums(own[:k], greatest(own[:k]))
+        store.sums[row].k = np.float64(k)
+        store.sums[row].flags &= ~LEAST_KNOWN
+        count_least(own[:k], store.sums, row)
         store.sketches[g].lg_k = lg_k
         return
     n = _spare_coupons(store, g, spare)
     clear(store, g)
     store.sketches[g].lg_k = lg_k
     for i in range(n):
-        add_coupon(store, g, spare[i])
+        _count_coupon(store, g, spare[i])
 
 
-@lean
+@inner
 def _fold_coupons(store, g, coupons, count, lg):
     """Count a read list or set. False if there was no room; the same call then goes on."""
     for i in range(np.int64(1) << lg if lg else count):
-        if coupons[i] and not add_coupon(store, g, coupons[i]):
+        if coupons[i] and not _count_coupon(store, g, coupons[i]):
             return False
     return True
 
 
-@lean
+@inner
 def _take_registers(store, g, registers, sums, flags, least_known):
     """Make an empty sketch of read registers, folded to its own lg_k if they are more."""
-    k = np.int64(1) << store.sketches[g].lg_k
     row = take_row(store, g)
-    first = store.sketches[g].where
-    own = store.registers[first : first + k]
+    begin, end = span_of(store, g)
+    own = store.registers[begin:end]
+    k = len(own)
     for i in range(k):
         own[i] = registers[i]
     for i in range(k, len(registers)):
         own[i & (k - 1)] = max(own[i & (k - 1)], registers[i])
-    store.sums[row, 0] = sums[0]
-    store.sums[row, 1] = sums[1]
-    store.sums[row, 2] = sums[2]
-    store.least[row, 2] = OUT_OF_ORDER if flags & OUT_OF_ORDER_FLAG else 0
+    store.sums[row].hip = sums[0].hip
+    store.sums[row].low = sums[0].low
+    store.sums[row].high = sums[0].high
+    if flags & OUT_OF_ORDER_FLAG:
+        store.sums[row].flags |= OUT_OF_ORDER
     if flags & FULL_SIZE_FLAG:
-        store.least[row, 2] |= FROM_ZERO
+        store.sums[row].flags |= FROM_ZERO
     if len(registers) > k:
-        store.sums[row, 1], store.sums[row, 2] = power_sums(own, greatest(own))
+        store.sums[row].low, store.sums[row].high = power_sums(own, greatest(own))
     elif least_known:
-        store.least[row, 2] |= LEAST_KNOWN
-    count_least(own, store.least[row])
+        store.sums[row].flags |= LEAST_KNOWN
+    count_least(own, store.sums, row)
 
 
-@lean
+@inner
 def _fold_registers(store, g, registers, sums, flags, least_known, spare):
     """Fold read registers into a sketch of as many or fewer."""
     if store.sketches[g].form == DENSE:
-        first = store.sketches[g].where
-        own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
+        begin, end = span_of(store, g)
+        own = store.registers[begin:end]
         for part in range(0, len(registers), len(own)):
             theirs = registers[part : part + len(own)]
             for i in range(len(own)):
                 own[i] = max(own[i], theirs[i])
-        store.least[row_of(store, g), 2] |= OUT_OF_ORDER | LEAST_KNOWN | STALE
+        store.sums[row_of(store, g)].flags |= OUT_OF_ORDER | LEAST_KNOWN | STALE
         return
     n = _spare_coupons(store, g, spare)
     clear(store, g)
@@ -164,41 +161,40 @@ def rebuild_stale(store, n):
         if store.sketches[g].form != DENSE:
             continue
         row = row_of(store, g)
-        if not store.least[row, 2] & STALE:
+        if not store.sums[row].flags & STALE:
             continue
-        first = store.sketches[g].where
-        own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
+        begin, end = span_of(store, g)
+        own = store.registers[begin:end]
         low, high = power_sums(own, greatest(own))
-        if (
-            high > 0.0
-        ):  # for registers above 31 the reference takes the 1 of a zero register off kxq1, not kxq0
+        if high > 0.0:
+            # For registers above 31 the reference takes the 1 of a zero register off kxq1, not kxq0.
             high = 0.0
             for v in own:
                 if v > 31:
                     low += 1.0
                     high += inverse_power(v) - 1.0
-        store.sums[row, 0] = 0.0
-        store.sums[row, 1] = low
-        store.sums[row, 2] = high
-        store.least[row, 2] &= ~STALE
-        count_least(own, store.least[row])
+        store.sums[row].hip = 0.0
+        store.sums[row].low = low
+        store.sums[row].high = high
+        store.sums[row].flags &= ~STALE
+        count_least(own, store.sums, row)
 
 
 @lean
-def fold_images(store, groups, offsets, data, start, scratch):
+def fold_images(store, groups, offsets, data, scratch, start):
     """Fold image i, ``data[offsets[i]:offsets[i + 1]]``, into sketch groups[i], from image `start` on.
 
-    Returns (how far it came, status): 0 for done, −1 for no room, else a key of `hll_reading.REASONS`.
+    Gives how far it came and why it stopped: a key of `images_read.REASONS` if an image is at fault.
     """
     for i in range(start, len(groups)):
-        first = np.int64(offsets[i])
-        end = np.int64(offsets[i + 1])
+        first = offsets[i]
+        end = offsets[i + 1]
         g = groups[i]
         status = check_preamble(data, first, end)
         if status:
             return i, status
         if not has_room(store):
-            return i, -1
+            return i, NO_ROOM
         lg_k = data[first + 3]
         if data[first + 7] & 3 == HLL_FORM:
             own = scratch.registers[: np.int64(1) << lg_k]
@@ -220,5 +216,5 @@ def fold_images(store, groups, offsets, data, start, scratch):
             if lg and store.sketches[g].form == EMPTY and lg_k == store.sketches[g].lg_k:
                 take_table(store, g, scratch.coupons, count, lg)
             elif not _fold_coupons(store, g, scratch.coupons, count, lg):
-                return i, -1
-    return len(groups), 0
+                return i, NO_ROOM
+    return len(groups), DONE

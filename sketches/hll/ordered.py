@@ -1,9 +1,9 @@
-"""Coupons brought together by their group and then counted, group by group: for many rows a group.
+"""Coupons in the order of their groups, counted group by group: for one sketch, or many rows a group.
 
 A thousand sketches' registers are larger than the caches near the processor, so a row that looks up its own
-waits. Moving a row's 32-bit coupon to its group's others costs less, and a group's registers are then fetched
-once for all of them, while the group before is being counted. Each group's coupons keep their order, as its
-HIP estimator needs: the result is that of counting row by row, to the byte.
+waits. Moving a row's 32-bit coupon to its group's others costs less (`group_order`), and a group's registers
+are then fetched once for all of them, while the group before is being counted. Each group's coupons keep
+their order, as its HIP estimator needs: the result is that of counting row by row, to the byte.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..core.bits import prefetch
-from ..core.jit import lean
-from .store import DENSE, EMPTY, add_coupon, add_to_table, count_least, inverse_power
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
+from .coupons import value_of
+from .registers import count_least, inverse_power
+from .store import DENSE, EMPTY, row_of, span_of
+from .tables import add_coupon, add_to_table
 
 ORDERED = 1 << 18
 """Coupons brought together at a time: they and what says whose they are stay in the second-level cache."""
@@ -22,17 +26,21 @@ _BLOCK = 256
 _LINE = 64
 
 
-@lean
+def new_candidates() -> np.ndarray:
+    """Scratch for one call: coupons that may change something."""
+    return np.empty(_BLOCK, np.uint32)
+
+
+@inner
 def _fetch(store, g):
     """Have a group's registers fetched, if it has any."""
-    sketch = store.sketches[g]
-    if sketch.form == DENSE:
-        first = np.uint64(sketch.where)
-        for line in range(0, np.int64(1) << sketch.lg_k, _LINE):
+    if store.sketches[g].form == DENSE:
+        first = np.uint64(store.sketches[g].where)
+        for line in range(0, np.int64(1) << store.sketches[g].lg_k, _LINE):
             prefetch(store.registers, first + np.uint64(line))
 
 
-@lean
+@inner
 def _count_in_table(store, g, coupons):
     """Count coupons until the group has registers or there is no room; how many are counted."""
     sketches, words = store.sketches, store.words
@@ -51,47 +59,47 @@ def _count_in_table(store, g, coupons):
     return len(coupons)
 
 
-@lean
-def _count_in_registers(registers, sums, least, coupons, candidates):
+@inner
+def _count_in_registers(registers, sums, row, coupons, candidates):
     """Count coupons in one sketch's registers, its sums kept at hand: `raise_register` for many at once."""
     mask = np.uint32(len(registers) - 1)
-    hip, low_sum, high_sum, k = sums[0], sums[1], sums[2], sums[3]
-    lowest, left = np.uint8(least[0]), least[1]
+    hip, low, high, k = sums[row].hip, sums[row].low, sums[row].high, sums[row].k
+    least, left = sums[row].least, sums[row].left
     for first in range(0, len(coupons), _BLOCK):
         n = np.int64(0)
         for coupon in coupons[first : first + _BLOCK]:  # most change nothing, or half: no branch foresees it
             candidates[n] = coupon
-            n += np.int64(registers[np.uint64(coupon & mask)] < np.uint8(coupon >> np.uint32(26)))
+            n += np.int64(registers[np.uint64(coupon & mask)] < value_of(coupon))
         for coupon in candidates[:n]:
-            at, value = np.uint64(coupon & mask), np.uint8(coupon >> np.uint32(26))
+            at, value = np.uint64(coupon & mask), value_of(coupon)
             old = registers[at]
             if value <= old:
                 continue
             registers[at] = value
-            hip += k / (low_sum + high_sum)
+            hip += k / (low + high)
             if value < 32:  # all terms are multiples of 2^−31: one addition is as exact as two
-                low_sum += inverse_power(value) - inverse_power(old)
+                low += inverse_power(value) - inverse_power(old)
             else:
-                high_sum += inverse_power(value)
+                high += inverse_power(value)
                 if old < 32:
-                    low_sum -= inverse_power(old)
+                    low -= inverse_power(old)
                 else:
-                    high_sum -= inverse_power(old)
-            left -= np.int32(old == lowest)
+                    high -= inverse_power(old)
+            left -= np.int32(old == least)
             if left == 0:
-                count_least(registers, least)
-                lowest, left = np.uint8(least[0]), least[1]
-    sums[0], sums[1], sums[2] = hip, low_sum, high_sum
-    least[1] = left
+                count_least(registers, sums, row)
+                least, left = sums[row].least, sums[row].left
+    sums[row].hip, sums[row].low, sums[row].high = hip, low, high
+    sums[row].left = left
 
 
 @lean
-def update_ordered(store, ends, coupons, at, candidates):
+def update_ordered(store, ends, coupons, candidates, at):
     """Count coupons ordered by group from number `at` on: those of group g end at ``ends[g]``.
 
-    The number of the first that found no room, or how many there are. `candidates` holds 256 coupons.
+    Gives how far it came, and why it stopped.
     """
-    begin: Any = 0
+    begin: Any = np.int64(0)
     for g in range(len(ends)):
         begin = max(begin, at)
         if g + 1 < len(ends):
@@ -99,11 +107,10 @@ def update_ordered(store, ends, coupons, at, candidates):
         if begin < ends[g] and store.sketches[g].form != DENSE:
             begin += _count_in_table(store, g, coupons[begin : ends[g]])
             if begin < ends[g] and store.sketches[g].form != DENSE:
-                return begin
+                return begin, NO_ROOM
         if begin < ends[g]:
-            first = store.sketches[g].where
-            row = first >> store.lg_stride[0]
-            own = store.registers[first : first + (np.int64(1) << store.sketches[g].lg_k)]
-            _count_in_registers(own, store.sums[row], store.least[row], coupons[begin : ends[g]], candidates)
+            first, end = span_of(store, g)
+            own = store.registers[first:end]
+            _count_in_registers(own, store.sums, row_of(store, g), coupons[begin : ends[g]], candidates)
         begin = ends[g]
-    return len(coupons)
+    return np.int64(len(coupons)), DONE

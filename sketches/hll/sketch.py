@@ -8,14 +8,18 @@ import numpy as np
 
 from ..core.columns import Values, as_values
 from ..core.distinct_counter import DistinctCounter
+from ..core.group_numbers import frozen
+from ..core.hash import STEP, canonical_bits
+from ..core.image_columns import one_image
 from ..core.protocol import SketchError
-from .coupons import bit_chunks, coupon_chunks, read_only
-from .dense import update_dense_bytes, update_dense_int64
+from .coupons import coupon_chunks
+from .dense import update_dense_int64
 from .groups import HLLGroups
 from .images import write_compact_coupons, write_hll4
-from .images_read import REASONS
 from .store import DENSE, EMPTY
-from .update import update_groups
+
+_BITS = 1 << 13
+"""Doubles whose bits are made at a time: they stay in the first-level cache."""
 
 
 class HLL(DistinctCounter):
@@ -52,14 +56,14 @@ class HLL(DistinctCounter):
     def update(self, values: Any) -> Self:
         """Count a scalar or a column; nulls and empty strings are skipped. Returns the sketch itself."""
         values = as_values(values)
-        if self._has_registers():
+        whole = values.kind in ("int64", "float64")
+        if whole and self._has_registers():
             self._count_in_registers(values, 0)
             return self
         for start, coupons in coupon_chunks(values):
-            self._one._update(update_groups, np.zeros(len(coupons), np.int64), coupons)
-            done = start + len(coupons)
-            if done < len(values) and self._has_registers():
-                self._count_in_registers(values, done)
+            self._one.update_ordered(np.array([len(coupons)]), coupons)
+            if whole and self._has_registers():
+                self._count_in_registers(values, start + len(coupons))
                 break
         return self
 
@@ -67,17 +71,17 @@ class HLL(DistinctCounter):
         return bool(self._one._store.sketches["form"][0] == DENSE)
 
     def _count_in_registers(self, values: Values, start: int) -> None:
+        """Count numbers from number `start` on where there are no more coupons."""
         store = self._one._store
-        sketches = store.sketches
-        place = (*store[4:], int(store.lg_stride[0]), int(sketches["lg_k"][0]), int(sketches["where"][0]))
+        h1, h2 = np.zeros((2, STEP), np.uint64)
         if values.kind == "int64":
-            update_dense_int64(*place, read_only(values.numbers[start:] if start else values.numbers))
+            update_dense_int64(store, frozen(values.numbers[start:]), h1, h2)
             return
-        if values.kind in ("string", "binary"):
-            update_dense_bytes(*place, read_only(values.offsets[start:]), read_only(values.data))
-            return
-        for bits in bit_chunks(values, start):
-            update_dense_int64(*place, bits)
+        bits = np.empty(min(len(values) - start, _BITS), np.int64)
+        for first in range(start, len(values), _BITS):
+            block = values.numbers[first : first + _BITS]
+            canonical_bits(frozen(block), bits)
+            update_dense_int64(store, frozen(bits[: len(block)]), h1, h2)
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in, in place; the result has the smaller lg_k. Returns the sketch itself.
@@ -111,11 +115,9 @@ class HLL(DistinctCounter):
         """The sketch of any HLL image of DataSketches or Spark. Raises `SketchError` for anything else."""
         lg_k = data[3] if len(data) > 3 else 0
         sketch = cls(lg_k if 4 <= lg_k <= 21 else 4)
-        image = np.frombuffer(data, np.uint8)
-        offsets = np.array([0, len(image)], np.int32)
-        _, status = sketch._one._fold(np.zeros(1, np.int64), offsets, image)
-        if status:
-            raise SketchError(f"HLL: no sketch of DataSketches ({len(data)} bytes): {REASONS[status]}")
+        _, fault = sketch._one._fold(*one_image(data))
+        if fault:
+            raise HLLGroups.refused("not", len(data), fault)
         return sketch
 
     def __or__(self, other: Self) -> Self:
@@ -136,7 +138,7 @@ class HLL(DistinctCounter):
 
     def estimate(self) -> float:
         """The distinct values so far."""
-        return float(self._one._estimates()[0][0])
+        return float(self._one._estimates()[0])
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
         """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence."""

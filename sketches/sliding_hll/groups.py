@@ -10,12 +10,15 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import hashable
-from ..core.columns import as_array, as_values
-from ..core.group_numbers import as_groups
+from ..core.columns import as_values
+from ..core.distinct_counter import DistinctGroups, checked
+from ..core.group_numbers import as_groups, frozen
+from ..core.image_columns import as_images, joined_images
 from ..core.parameters import seconds, whole
-from ..core.protocol import Groups, SketchError
+from ..core.protocol import SketchError
+from ..core.resume import resume
 from ..core.times import as_times
-from ..hll.coupons import CHUNK, coupon_chunks, read_only
+from ..hll.coupons import coupon_chunks
 from ..hll.estimate import composite_table, relative_errors
 from .images import read_image, write_image
 from .store import (
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 Span = timedelta | float
 
 
-class SlidingHLLGroups(Groups):
+class SlidingHLLGroups(DistinctGroups):
     """One `SlidingHLL` a group, in one set of arrays: see there for the error promised.
 
     A group takes 12 bytes for each value that may still be a register's greatest in some span, and as much
@@ -49,6 +52,7 @@ class SlidingHLLGroups(Groups):
     [1.0, 1.0]
     """
 
+    family: ClassVar[str] = "SlidingHLL"
     aggregate: ClassVar = Aggregated({"lg_k": 12, "window": 3600.0}, inputs=("time",), of_column=hashable)
 
     def __init__(self, n: int = 0, lg_k: int = 12, window: Span = 3600.0) -> None:
@@ -56,19 +60,21 @@ class SlidingHLLGroups(Groups):
         self._n = n
         self._store: Store = new_store(n, self.lg_k, _microseconds(window))
 
-    def __len__(self) -> int:
-        return self._n
-
     @property
     def window(self) -> float:
         """The longest span that can be asked for, in seconds."""
-        return int(self._store.params[1]) / 1e6
+        return self._window / 1e6
 
-    def resize(self, n: int) -> None:
-        """Grow to `n` groups; the new ones are empty. Never shrinks."""
-        if n > len(self._store.sketches):
-            self._store = with_sketches(self._store, max(n, len(self._store.sketches) * 3 // 2))
-        self._n = max(n, self._n)
+    @property
+    def _window(self) -> int:
+        """The longest span in microseconds."""
+        return int(self._store.params["window"][0])
+
+    def _with_sketches(self, n: int) -> Store:
+        return with_sketches(self._store, n)
+
+    def _make_room(self, why: int) -> None:
+        self._store = with_room(self._store)
 
     def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
         """Count values at their `time`, one a row, in their groups; nulls and empty strings are skipped."""
@@ -78,76 +84,87 @@ class SlidingHLLGroups(Groups):
         times = values.per_value(as_times(inputs["time"], values.length, "SlidingHLL"))
         numbers = values.per_value(as_groups(groups, values.length, self._n))
         for start, coupons in coupon_chunks(values):
-            chunk = slice(start, start + CHUNK)
+            chunk = slice(start, start + len(coupons))
             self._run(update_groups, numbers[chunk], coupons, times[chunk])
 
+    def add(self, groups: np.ndarray, keys: np.ndarray, times: np.ndarray) -> None:
+        """See entries, each a key at a time (microseconds), in their groups (int64, within range)."""
+        self._run(update_entries, groups, keys, times)
+
     def _run(self, update: Any, groups: np.ndarray, what: np.ndarray, times: np.ndarray) -> None:
-        groups, times = read_only(groups), read_only(np.ascontiguousarray(times))
-        done = 0
-        while (done := update(self._store, groups, what, times, done)) < len(what):
-            self._store = with_room(self._store)
+        groups, times = frozen(groups), frozen(np.ascontiguousarray(times))
+        resume(lambda at: update(self._store, groups, what, times, at), self._make_room)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold serialised sketches in: `column[i]` into group `groups[i]`, nulls skipped.
 
         A sketch of a larger lg_k is folded to the groups' own. Raises `SketchError`, naming the row, for one
-        of a smaller lg_k or another window and for bytes that are no sketch; the rows before it are in then.
+        of a smaller lg_k or another window and for bytes that aren't a sketch; those before it are in then.
         """
-        images = as_array(column)
-        if not (pa.types.is_binary(images.type) or pa.types.is_large_binary(images.type)):
-            if len(images):
-                raise SketchError(f"SlidingHLL: expected a binary column of sketches, got {images.type}")
-            return
-        numbers = as_groups(groups, len(images), self._n)
-        for row, (group, image) in enumerate(zip(numbers.tolist(), images)):
-            if image.is_valid:
-                try:
-                    self._fold(group, image.as_buffer())
-                except SketchError as refused:
-                    raise SketchError(f"row {row}: {refused}") from None
+        numbers, images = as_images(groups, column, self._n, self.family)
+        for at, group in enumerate(numbers.tolist()):
+            try:
+                self.fold(group, images.data[images.offsets[at] : images.offsets[at + 1]])
+            except SketchError as refused:
+                raise SketchError(f"row {images.row(at)}: {refused}") from None
 
-    def _fold(self, group: int, data: Any) -> None:
+    def fold(self, group: int, data: Any) -> None:
+        """Fold one image in. Raises `SketchError` for those that `merge` refuses."""
         image = read_image(data)
-        if image.window != self._store.params[1]:
+        if image.window != self._window:
             theirs = image.window / 1e6
             raise SketchError(f"SlidingHLL: windows of {self.window:g} s and {theirs:g} s can't be merged")
         if image.lg_k < self.lg_k and len(image.keys):
             raise SketchError(f"SlidingHLL: groups of lg_k={self.lg_k} can't take one of lg_k={image.lg_k}")
         keys = image.keys & np.uint32((64 << self.lg_k) - 1)
-        self._run(update_entries, np.full(len(keys), group), keys, image.times)
+        self.add(np.full(len(keys), group), keys, image.times)
 
     def to_arrow(self) -> pa.Array:
         """The sketches' bytes, in group order."""
-        return pa.array((self._image(g) for g in range(self._n)), pa.binary(), size=self._n)
+        return joined_images(self.image(g) for g in range(self._n))
 
-    def _image(self, group: int) -> bytes:
-        keys, times = kept_entries(self._store, group)
-        return write_image(self.lg_k, int(self._store.params[1]), keys, times)
+    def image(self, group: int) -> bytes:
+        """One group's image."""
+        keys, times = self.entries(group)
+        return write_image(self.lg_k, self._window, keys, times)
+
+    def entries(self, group: int) -> tuple[np.ndarray, np.ndarray]:
+        """The keys and times that may still win in one group, in the order of the keys."""
+        return kept_entries(self._store, group)
 
     def __getitem__(self, group: int) -> SlidingHLL:
         from .sketch import SlidingHLL
 
-        if not -self._n <= group < self._n:
-            raise IndexError(f"group {group} of {self._n}")
-        return SlidingHLL.from_bytes(self._image(group % self._n))
+        return SlidingHLL.from_bytes(self.image(self._place(group)))
 
     def estimates(self, window: Span | None = None, now: datetime | int | None = None) -> np.ndarray:
-        """Distinct values in each group later than `now` − `window` (float64); see `SlidingHLL.estimate`."""
-        return self._estimates(window, now)[0]
+        """The distinct values in each group later than `now` − `window` (float64).
+
+        Spans, times and errors are those of `SlidingHLL.estimate`.
+        """
+        return self._found(window, now)[0]
 
     def bounds(
         self, std_devs: int = 2, window: Span | None = None, now: datetime | int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(lower, upper) of each group at 1, 2 or 3 standard deviations (68.3, 95.4, 99.7 % confidence)."""
-        if std_devs not in (1, 2, 3):
-            raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
-        estimate, seen = self._estimates(window, now)
-        lower, upper = relative_errors()[self.lg_k, 1, std_devs - 1]
+        """(lower, upper) of each group at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
+
+        Raises `ValueError` for any other number of them, and as `estimates` does.
+        """
+        lower, upper = relative_errors()[self.lg_k, 1, checked(std_devs) - 1]
+        estimate, seen = self._found(window, now)
         return np.maximum(estimate / (1 + lower), seen), np.maximum(estimate / (1 - upper), seen)
 
-    def _estimates(self, window: Span | None, now: datetime | int | None) -> tuple[np.ndarray, np.ndarray]:
-        span = int(self._store.params[1]) if window is None else _microseconds(window)
-        if span > self._store.params[1]:
+    def _estimates(self) -> np.ndarray:
+        return self.estimates()
+
+    def _bounds(self, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.bounds(std_devs)
+
+    def _found(self, window: Span | None, now: datetime | int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Each group's estimate of a span, and the values that it has certainly seen in it."""
+        span = self._window if window is None else _microseconds(window)
+        if span > self._window:
             raise ValueError(
                 f"SlidingHLL: {self.window:g} s are kept, a span of {span / 1e6:g} s is too long"
             )

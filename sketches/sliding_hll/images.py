@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.hash import SEED, murmur3
+from ..core.hash import SEED, hash_bytes
 from ..core.protocol import SketchError
 
 _HEAD = struct.Struct("<4sBBHQqII")
@@ -68,4 +68,7 @@ def read_image(data: Any) -> Image:
 
 def _check(lg_k: int, rest: bytes) -> int:
     """The check value; the lg_k goes in as part of the seed."""
-    return int(murmur3(np.frombuffer(rest, np.uint8), 0, len(rest), SEED + np.uint64(lg_k))[0])
+    check = np.empty(2, np.uint64)
+    ends, data = np.array([0, len(rest)]), np.frombuffer(rest, np.uint8)
+    hash_bytes(ends, data, SEED + np.uint64(lg_k), check[:1], check[1:])
+    return int(check[0])

@@ -12,10 +12,6 @@ from ..core.distinct_counter import DistinctCounter
 from ..core.protocol import SketchError
 from .groups import SlidingHLLGroups, Span
 from .images import read_image
-from .store import (
-    kept_entries,
-    update_entries,
-)
 
 
 class SlidingHLL(DistinctCounter):
@@ -74,24 +70,24 @@ class SlidingHLL(DistinctCounter):
             return self
         if other.lg_k < self.lg_k:
             smaller = SlidingHLLGroups(1, other.lg_k, self.window)
-            smaller._fold(0, self.to_bytes())
+            smaller.fold(0, self.to_bytes())
             self._one = smaller
-        self._one._fold(0, other.to_bytes())
+        self._one.fold(0, other.to_bytes())
         return self
 
     def _saw_nothing(self) -> bool:
-        return not len(kept_entries(self._one._store, 0)[0])
+        return not len(self._one.entries(0)[0])
 
     def to_bytes(self) -> bytes:
         """The sketch in its own format, drawn in `images`; there is no common one."""
-        return self._one._image(0)
+        return self._one.image(0)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The sketch those bytes hold. Raises `SketchError` for anything else."""
         image = read_image(data)
         sketch = cls(image.lg_k, image.window / 1e6)
-        sketch._one._run(update_entries, np.zeros(len(image.keys), np.int64), image.keys, image.times)
+        sketch._one.add(np.zeros(len(image.keys), np.int64), image.keys, image.times)
         return sketch
 
     def estimate(self, window: Span | None = None, now: datetime | int | None = None) -> float:

@@ -16,10 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.arena import new_extent, packed, take
 from ..core.bits import prefetch
 from ..core.group_numbers import grown
-from ..core.jit import kernel, lean
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
+from ..hll.coupons import ADDRESS_BITS
 from ..hll.estimate import composite_estimate
+from ..hll.registers import greatest, power_sums
 
 NEVER = -(1 << 63)
 VALUE_MASK = np.uint32(63)
@@ -37,32 +41,35 @@ SKETCH = np.dtype(
 """What there is of each sketch: the first place and the lg of the places of its table (0: none yet), the
 latest time seen, how many entries there are, and the greatest value among them."""
 
+PARAMS = np.dtype([("lg_k", np.int64), ("window", np.int64)])
+"""What all sketches of a store share: the lg of the number of registers, the window in microseconds."""
+
 _LG_SMALLEST = 3
-_ARENA_END = 63
+_VALUE_BITS = 6
+_AHEAD = 16
+"""Rows between fetching a table and using it."""
 
 
 class Store(NamedTuple):
     """The arrays; a kernel's one argument.
 
-    A place of a table is a key, ``register << 6 | value`` (0: free), and a time, in microseconds. `free` is
-    as in `theta.store`; `params` holds lg_k and the window in microseconds.
+    A place of a table is a key, ``register << 6 | value`` (0: free), and a time, in microseconds; `keys` and
+    `times` are an arena of `extent`.
     """
 
     sketches: np.ndarray
     keys: np.ndarray
     times: np.ndarray
-    free: np.ndarray
+    extent: np.ndarray
     params: np.ndarray
 
 
 def new_store(n: int, lg_k: int, window: int) -> Store:
     """`n` empty sketches."""
-    free = np.full(64, -1, np.int64)
-    free[_ARENA_END] = 0
     sketches = np.zeros(n, SKETCH)
     sketches["latest"] = NEVER
-    params = np.array([lg_k, window], np.int64)
-    return Store(sketches, np.zeros(8, np.uint32), np.zeros(8, np.int64), free, params)
+    params = np.array([(lg_k, window)], PARAMS)
+    return Store(sketches, np.zeros(8, np.uint32), np.zeros(8, np.int64), new_extent(), params)
 
 
 def with_sketches(store: Store, n: int) -> Store:
@@ -73,35 +80,26 @@ def with_sketches(store: Store, n: int) -> Store:
 
 
 def with_room(store: Store) -> Store:
-    """The same store with twice the places."""
-    used = int(store.free[_ARENA_END])
-    keys = np.zeros(max(64, 2 * len(store.keys)), np.uint32)  # pages not yet used cost no memory
-    times = np.zeros(len(keys), np.int64)
-    keys[:used], times[:used] = store.keys[:used], store.times[:used]
+    """The same store with room for the table that was wanted."""
+    sketches = store.sketches
+    where = sketches["where"].copy()
+    sizes = np.where(sketches["lg"] > 0, np.int64(1) << sketches["lg"].astype(np.int64), 0)
+    keys, times = packed((store.keys, store.times), store.extent, where, sizes)
+    sketches["where"] = where
     return store._replace(keys=keys, times=times)
 
 
-@lean
-def _allocate(store, lg):
-    """The first of 2^lg free places, or −1 if the arena is full."""
-    size = np.int64(1) << lg
-    at = store.free[lg]
-    if at >= 0:
-        store.free[lg] = store.times[at]
-    else:
-        at = store.free[_ARENA_END]
-        if at + size > len(store.keys):
-            return np.int64(-1)
-        store.free[_ARENA_END] = at + size
-    store.keys[at : at + size] = 0
-    return at
+@inner
+def _home(key, lg):
+    """Where a key belongs in a table of 2^lg places."""
+    return (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - lg)
 
 
-@lean
+@inner
 def _place(keys, at, lg, key):
     """The place of a key in the table of 2^lg places at `at`, or the free one where it belongs."""
     mask = (np.uint64(1) << np.uint64(lg)) - np.uint64(1)
-    place = (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - lg)
+    place = _home(key, lg)
     while True:  # ends: at most three quarters are used
         found = keys[np.uint64(at) + place]
         if found == 0 or found == key:
@@ -109,11 +107,11 @@ def _place(keys, at, lg, key):
         place = (place + np.uint64(1)) & mask
 
 
-@lean
+@inner
 def _may_win(store, g, key, time):
     """Whether an entry is within the window and no greater value of its register is as late or later."""
     sketch = store.sketches[g]
-    if time <= sketch.latest - store.params[1]:
+    if time <= sketch.latest - store.params[0].window:
         return False
     lg = np.int64(sketch.lg)
     for greater in range(np.int64(key & VALUE_MASK) + 1, np.int64(sketch.greatest) + 1):
@@ -124,7 +122,7 @@ def _may_win(store, g, key, time):
     return True
 
 
-@lean
+@inner
 def _rebuild(store, g):
     """Move what may still win to a table at most half full. False, and nothing done, if there is no room."""
     sketch = store.sketches[g]
@@ -136,9 +134,11 @@ def _rebuild(store, g):
     lg = np.int64(_LG_SMALLEST)
     while (np.int64(1) << lg) < 2 * (kept + 1):
         lg += 1
-    to = _allocate(store, lg)
+    size = np.int64(1) << lg
+    to = take(store.extent, size, len(store.keys))
     if to < 0:
         return False
+    store.keys[to : to + size] = 0
     greatest = np.uint32(0)
     for i in range(at, end):
         if store.keys[i] and _may_win(store, g, store.keys[i], store.times[i]):
@@ -146,9 +146,6 @@ def _rebuild(store, g):
             store.keys[place] = store.keys[i]
             store.times[place] = store.times[i]
             greatest = max(greatest, store.keys[i] & VALUE_MASK)
-    if old:
-        store.times[at] = store.free[old]
-        store.free[old] = at
     store.sketches[g].where = to
     store.sketches[g].lg = lg
     store.sketches[g].count = kept
@@ -156,13 +153,13 @@ def _rebuild(store, g):
     return True
 
 
-@lean
+@inner
 def add_entry(store, g, key, time):
     """See a value in a register at a time. False, and nothing done, if there is no room."""
     sketch = store.sketches[g]
     if time > sketch.latest:
         store.sketches[g].latest = time
-    elif time <= sketch.latest - store.params[1]:
+    elif time <= sketch.latest - store.params[0].window:
         return True
     place = np.uint64(0)
     if sketch.lg:
@@ -182,34 +179,44 @@ def add_entry(store, g, key, time):
     return True
 
 
-_AHEAD = 16
+@inner
+def _key(coupon, lg_k):
+    """An HLL coupon as the key of an entry."""
+    slots = (np.uint32(1) << np.uint32(lg_k)) - np.uint32(1)
+    return (coupon & slots) << np.uint32(_VALUE_BITS) | coupon >> np.uint32(ADDRESS_BITS)
 
 
 @lean
-def update_groups(store, groups, coupons, times, start):
-    """See each HLL coupon in its group at its time, from number `start`; how far there was room."""
-    slots = (np.uint32(1) << np.uint32(store.params[0])) - np.uint32(1)
-    for i in range(start, len(coupons)):
+def update_groups(store, groups, coupons, times, at):
+    """See each HLL coupon in its group at its time, from number `at` on.
+
+    Gives how far it came, and why it stopped.
+    """
+    lg_k = store.params[0].lg_k
+    for i in range(at, len(coupons)):
         if i + _AHEAD < len(coupons):  # have the table that comes up fetched
             sketch = store.sketches[groups[i + _AHEAD]]
             if sketch.lg:
-                coming = coupons[i + _AHEAD]
-                key = (coming & slots) << np.uint32(6) | coming >> np.uint32(26)
-                hashed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-                prefetch(
-                    store.keys, np.uint64(sketch.where) + (hashed >> np.uint64(64 - np.int64(sketch.lg)))
-                )
-        if coupons[i]:
-            key = (coupons[i] & slots) << np.uint32(6) | coupons[i] >> np.uint32(26)
-            if not add_entry(store, groups[i], key, times[i]):
-                return i
-    return len(coupons)
+                home = _home(_key(coupons[i + _AHEAD], lg_k), np.int64(sketch.lg))
+                prefetch(store.keys, np.uint64(sketch.where) + home)
+        if coupons[i] and not add_entry(store, groups[i], _key(coupons[i], lg_k), times[i]):
+            return i, NO_ROOM
+    return len(coupons), DONE
+
+
+@lean
+def update_entries(store, groups, keys, times, at):
+    """See each key in its group at its time, from number `at` on: how far it came, and why it stopped."""
+    for i in range(at, len(keys)):
+        if not add_entry(store, groups[i], keys[i], times[i]):
+            return i, NO_ROOM
+    return len(keys), DONE
 
 
 @lean
 def estimates(store, after, table, registers, estimate, seen):
     """What each sketch saw later than `after[g]`: the estimate, and the registers that certainly did."""
-    lg_k = store.params[0]
+    lg_k = store.params[0].lg_k
     k = np.int64(1) << lg_k
     for g in range(len(estimate)):
         sketch = store.sketches[g]
@@ -217,38 +224,32 @@ def estimates(store, after, table, registers, estimate, seen):
         if sketch.lg:
             for i in range(sketch.where, sketch.where + (np.int64(1) << sketch.lg)):
                 if store.keys[i] and store.times[i] > after[g]:
-                    slot = store.keys[i] >> np.uint32(6)
+                    slot = store.keys[i] >> np.uint32(_VALUE_BITS)
                     registers[slot] = max(registers[slot], np.uint8(store.keys[i] & VALUE_MASK))
         zeros = np.int64(0)
-        power_sum = 0.0
         for v in registers:
             zeros += v == 0
-            power_sum += 0.5 ** np.float64(v)
+        low, high = power_sums(registers, greatest(registers))
         seen[g] = np.float64(k - zeros)
-        estimate[g] = composite_estimate(lg_k, power_sum, zeros, table)
-
-
-@kernel
-def kept_entries(store, g):
-    """(keys, times) of what may still win, in the order of the keys."""
-    sketch = store.sketches[g]
-    keys = np.empty(np.int64(sketch.count), np.uint32)
-    times = np.empty(np.int64(sketch.count), np.int64)
-    n = 0
-    if sketch.lg:
-        for i in range(sketch.where, sketch.where + (np.int64(1) << sketch.lg)):
-            if store.keys[i] and _may_win(store, g, store.keys[i], store.times[i]):
-                keys[n] = store.keys[i]
-                times[n] = store.times[i]
-                n += 1
-    order = np.argsort(keys[:n])
-    return keys[order], times[order]
+        estimate[g] = composite_estimate(lg_k, low + high, zeros, table)
 
 
 @lean
-def update_entries(store, groups, keys, times, start):
-    """See each key in its group at its time, from number `start`; how far there was room."""
-    for i in range(start, len(keys)):
-        if not add_entry(store, groups[i], keys[i], times[i]):
-            return i
-    return len(keys)
+def _kept(store, g, keys, times):
+    n = np.int64(0)
+    sketch = store.sketches[g]
+    if sketch.lg:
+        for i in range(sketch.where, sketch.where + (np.int64(1) << sketch.lg)):
+            if store.keys[i] and _may_win(store, g, store.keys[i], store.times[i]):
+                keys[n], times[n] = store.keys[i], store.times[i]
+                n += 1
+    return n
+
+
+def kept_entries(store: Store, g: int) -> tuple[np.ndarray, np.ndarray]:
+    """(keys, times) of what may still win, in the order of the keys."""
+    most = int(store.sketches["count"][g])
+    keys, times = np.empty(most, np.uint32), np.empty(most, np.int64)
+    n = _kept(store, g, keys, times)
+    order = np.argsort(keys[:n])
+    return keys[order], times[order]

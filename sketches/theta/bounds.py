@@ -17,9 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.jit import lean
+from ..core.jit import inner, lean
+from .store import MAX_THETA
 
 _TAILS = np.array([0.5, 0.1586553191586026479, 0.0227502618904135701, 0.0013498126861731796])
+"""The chance beyond 0, 1, 2 and 3 standard deviations, on one side."""
 
 
 @cache
@@ -28,7 +30,7 @@ def equivalents() -> np.ndarray:
     return np.loadtxt(Path(__file__).with_name("theta_bounds.csv"), delimiter=",")
 
 
-@lean
+@inner
 def _gaussian(n, theta, std_devs, sign):
     """The classic bound with a continuity correction; `sign` −1 for the lower, 1 for the upper."""
     n_hat = (n + 0.5 * sign) / theta
@@ -37,7 +39,7 @@ def _gaussian(n, theta, std_devs, sign):
     return n_hat + 0.5 * (b * b) + sign * d
 
 
-@lean
+@inner
 def _exact(n, p, until):
     """How many values until the chance that n of them were drawn exceeds `until`; n / p is at most 500."""
     term = p**n
@@ -50,7 +52,7 @@ def _exact(n, p, until):
     return m
 
 
-@lean
+@inner
 def lower_bound(n, theta, std_devs, table, tails):
     """Lower bound of the values that n kept hashes below theta (0 … 1) stand for."""
     count = np.float64(n)
@@ -69,7 +71,7 @@ def lower_bound(n, theta, std_devs, table, tails):
     return min(count / theta, max(count, bound))
 
 
-@lean
+@inner
 def upper_bound(n, theta, std_devs, table, tails):
     """Upper bound of the values that n kept hashes below theta (0 … 1) stand for."""
     count = np.float64(n)
@@ -89,21 +91,18 @@ def upper_bound(n, theta, std_devs, table, tails):
 
 
 @lean
-def answers(store, std_devs, table, tails, out):
-    """(estimate, lower, upper) of each trimmed sketch into the rows of `out`."""
-    for g in range(len(out)):
-        sketch = store.sketches[g]
-        n = np.int64(sketch.count)
-        full = np.float64(0x7FFFFFFFFFFFFFFF)
-        theta = np.float64(sketch.theta) / full
-        out[g, 0] = np.float64(n) * (full / np.float64(sketch.theta))
-        out[g, 1] = lower_bound(n, theta, std_devs, table, tails)
-        out[g, 2] = upper_bound(n, theta, std_devs, table, tails)
+def _bounds(counts, thetas, std_devs, table, tails, lower, upper):
+    for g in range(len(counts)):
+        n, theta = np.int64(counts[g]), np.float64(thetas[g]) / np.float64(MAX_THETA)
+        lower[g] = lower_bound(n, theta, std_devs, table, tails)
+        upper[g] = upper_bound(n, theta, std_devs, table, tails)
 
 
-def tails() -> np.ndarray:
-    """The chance beyond 0, 1, 2 and 3 standard deviations, on one side."""
-    return _TAILS
+def bounds(counts: np.ndarray, thetas: np.ndarray, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
+    """(lower, upper) of the values that so many kept hashes below each theta (1 … `MAX_THETA`) stand for."""
+    lower, upper = np.empty((2, len(counts)), np.float64)
+    _bounds(counts, thetas, std_devs, equivalents(), _TAILS, lower, upper)
+    return lower, upper
 
 
 def ratio_bounds(n: int, k: int, theta: float) -> tuple[float, float]:

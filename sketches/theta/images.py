@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import kernel, lean
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
 from ..core.words import load32, load64
-from .store import MAX_THETA, add_hash, hashes_of, lower_theta, trim
+from .store import MAX_THETA, add_hash, lower_theta, tidy
 
 SEED_HASH = np.uint16(0x93CC)
 """DataSketches' check value of the default seed, 9001."""
@@ -43,12 +44,26 @@ REASONS = {
 }
 """What a status above zero means."""
 
+HEAD = np.dtype(
+    [
+        ("theta", np.int64),
+        ("places", np.int64),
+        ("count", np.int64),
+        ("first", np.int64),
+        ("bits", np.int64),
+        ("ordered", np.bool_),
+    ],
+    align=True,
+)
+"""What a preamble says: theta, how many places there are and how many of them hold a hash, the byte that they
+begin at, the bits of each difference if they are packed (0: they are not), and whether they are in order."""
+
 
 @lean
 def sizes(store, out):
-    """Trim each sketch; words (8 bytes) of its image."""
+    """Tidy each sketch; words (8 bytes) of its image."""
     for g in range(len(out)):
-        trim(store, g)
+        tidy(store, g)
         sketch = store.sketches[g]
         if sketch.theta < MAX_THETA:
             out[g] = 3 + np.int64(sketch.count)
@@ -56,9 +71,9 @@ def sizes(store, out):
             out[g] = (1 if sketch.count <= 1 else 2) + np.int64(sketch.count)
 
 
-@kernel
+@lean
 def write_images(store, offsets, out):
-    """Write each trimmed sketch's image from word offsets[g] of `out` (uint64) on."""
+    """Write each tidy sketch's image from word offsets[g] of `out` (uint64) on."""
     for g in range(len(offsets) - 1):
         at = offsets[g]
         sketch = store.sketches[g]
@@ -78,12 +93,12 @@ def write_images(store, offsets, out):
             out[at + 1] = np.uint64(n) | (np.uint64(0x3F800000) << np.uint64(32))
         if longs > 2:
             out[at + 2] = np.uint64(sketch.theta)
-        hashes = out[at + longs : at + longs + n].view(np.int64)
-        hashes_of(store, g, hashes)
-        hashes.sort()
+        hashes = out[at + longs : at + longs + n]
+        for i in range(n):
+            hashes[i] = np.uint64(store.words[sketch.where + i])
 
 
-@lean
+@inner
 def _packed(data, start, bit, bits):
     """`bits` bits from bit number `bit` after byte `start`, the most significant first."""
     value = np.uint64(0)
@@ -99,9 +114,9 @@ def _packed(data, start, bit, bits):
     return value
 
 
-@lean
+@inner
 def _read_head(data, start, end, head):
-    """Check a preamble; `head` takes (places, count or −1, theta, first byte, entry bits or 0, ordered)."""
+    """Check a preamble, and fill `head`."""
     size = end - start
     if size < 8:
         return 1
@@ -113,9 +128,8 @@ def _read_head(data, start, end, head):
         return 2
     if version > 1 and flags & BIG_ENDIAN:
         return 3
-    head[:] = 0
-    head[2] = MAX_THETA
-    head[5] = 1
+    head.theta, head.places, head.count, head.first, head.bits = MAX_THETA, 0, 0, 0, 0
+    head.ordered = True
     if version == 4:
         return _read_head_4(data, start, end, head)
     if longs < 1 or longs > 3 or (version == 1 and longs != 3) or (version == 3 and flags > 63):
@@ -134,29 +148,29 @@ def _read_head(data, start, end, head):
     hashed = version > 1 and not empty and not (version == 2 and longs == 1)
     if hashed and load32(data, start + 4) >> np.uint32(16) != SEED_HASH:
         return 4
-    head[3] = 8 * longs
+    head.first = 8 * longs
     if single:
-        head[0] = head[1] = 1
+        head.places = head.count = 1
     if longs > 1:
-        head[0] = head[1] = np.int64(load32(data, start + 8))
+        head.places = head.count = np.int64(load32(data, start + 8))
     if longs > 2:
-        head[2] = np.int64(load64(data, start + 16))
+        head.theta = np.int64(load64(data, start + 16))
     if table:
         lg = np.int64(data[start + 4])
         if lg < 5 or lg > 27:
             return 3
-        head[0] = np.int64(1) << lg
-    if empty and (head[1] or (head[2] != MAX_THETA and not table)):
+        head.places = np.int64(1) << lg
+    if empty and (head.count or (head.theta != MAX_THETA and not table)):
         return 6
-    if flags & SINGLE and version == 3 and head[1] != 1:
+    if flags & SINGLE and version == 3 and head.count != 1:
         return 6
-    head[5] = 1 if version < 3 or flags & ORDERED else 0
-    if size != head[3] + 8 * head[0]:
+    head.ordered = version < 3 or (flags & ORDERED) != 0
+    if size != head.first + 8 * head.places:
         return 5
     return 0
 
 
-@lean
+@inner
 def _read_head_4(data, start, end, head):
     """The preamble of a packed image."""
     longs = np.int64(data[start])
@@ -172,77 +186,82 @@ def _read_head_4(data, start, end, head):
     if load32(data, start + 4) >> np.uint32(16) != SEED_HASH:
         return 4
     if longs == 2:
-        head[2] = np.int64(load64(data, start + 8))
+        head.theta = np.int64(load64(data, start + 8))
     count = np.int64(0)
     for b in range(count_bytes):
         count |= np.int64(data[start + 8 * longs + b]) << (8 * b)
-    head[0] = head[1] = count
-    head[3] = 8 * longs + count_bytes
-    head[4] = bits
-    if size != head[3] + (count * bits + 7) // 8:
+    head.places = head.count = count
+    head.first = 8 * longs + count_bytes
+    head.bits = bits
+    if size != head.first + (count * bits + 7) // 8:
         return 5
     return 0
 
 
-@lean
-def check_image(data, start, end, head):
-    """0 if ``data[start:end]`` is a Theta image, else a key of `REASONS`; for `head` see `_read_head`."""
+@inner
+def _hash(data, start, head, i, previous):
+    """What place i of the image from byte `start` on holds; `previous` is what the place before holds."""
+    if head.bits:
+        return np.int64(np.uint64(previous) + _packed(data, start + head.first, i * head.bits, head.bits))
+    return np.int64(load64(data, start + head.first + 8 * i))
+
+
+@inner
+def _fault(data, start, end, head):
+    """0 if ``data[start:end]`` is a Theta image, else a key of `REASONS`; `head` is filled."""
     status = _read_head(data, start, end, head)
     if status:
         return status
-    theta = head[2]
-    if theta <= 0:
+    if head.theta <= 0:
         return 7
+    table = head.places != head.count
     previous = np.int64(0)
     used = np.int64(0)
-    for i in range(head[0]):
-        if head[4]:
-            delta = _packed(data, start + head[3], i * head[4], head[4])
-            value = np.int64(np.uint64(previous) + delta)
-        else:
-            value = np.int64(load64(data, start + head[3] + 8 * i))
-        if value == 0 and head[0] != head[1]:
-            continue  # a free place in a table
-        if value <= 0 or (head[5] and value <= previous):
+    for i in range(head.places):
+        value = _hash(data, start, head, i, previous)
+        if value == 0 and table:
+            continue  # a free place
+        if value <= 0 or (head.ordered and value <= previous):
             return 8
-        if value >= theta:
-            if head[0] != head[1]:
+        if value >= head.theta:
+            if table:
                 continue  # tables may hold dirty places
             return 8
-        previous = value if head[5] else np.int64(0)
+        previous = value if head.ordered else np.int64(0)
         used += 1
-    return 6 if used != head[1] else 0
+    return 6 if used != head.count else 0
 
 
 @lean
-def fold_images(store, groups, offsets, data, start, head):
+def check_image(data, heads):
+    """0 if `data` is a Theta image, else a key of `REASONS`; ``heads[0]`` is filled."""
+    return _fault(data, 0, len(data), heads[0])
+
+
+@lean
+def fold_images(store, groups, offsets, data, heads, start):
     """Unite image i, ``data[offsets[i]:offsets[i + 1]]``, with sketch groups[i], from image `start` on.
 
-    Returns (how far it came, status): 0 for done, −1 for no room, else a key of `REASONS`.
+    Gives how far it came, and why it stopped: a key of `REASONS` if an image is at fault.
     """
+    head = heads[0]
     for i in range(start, len(groups)):
-        first = np.int64(offsets[i])
-        status = check_image(data, first, np.int64(offsets[i + 1]), head)
+        first = offsets[i]
+        status = _fault(data, first, offsets[i + 1], head)
         if status:
             return i, status
         g = groups[i]
-        theta = head[2]
-        if head[1] or theta < MAX_THETA:
+        if head.count or head.theta < MAX_THETA:
             store.sketches[g].seen = 1
-        if theta < store.sketches[g].theta:
-            lower_theta(store, g, theta)
+        lower_theta(store, g, head.theta)
         previous = np.int64(0)
-        for j in range(head[0]):
-            if head[4]:
-                delta = _packed(data, first + head[3], j * head[4], head[4])
-                value = np.int64(np.uint64(previous) + delta)
-                previous = value
-            else:
-                value = np.int64(load64(data, first + head[3] + 8 * j))
+        for j in range(head.places):
+            value = _hash(data, first, head, j, previous)
+            previous = value
             if value >= store.sketches[g].theta:
-                if head[5]:
-                    break  # ordered: nothing below theta follows
+                if head.ordered:
+                    break  # nothing below theta follows
                 continue
             if value and not add_hash(store, g, value):
-                return i, -1
-    return len(groups), 0
+                return i, NO_ROOM
+    return len(groups), DONE

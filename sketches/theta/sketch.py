@@ -8,18 +8,16 @@ import numpy as np
 
 from ..core.columns import as_values
 from ..core.distinct_counter import DistinctCounter
+from ..core.group_numbers import frozen
+from ..core.hash import READ_AHEAD, STEP, hashed_chunks
+from ..core.image_columns import one_image
 from ..core.protocol import SketchError
-from ..hll.coupons import read_only
+from ..core.resume import resume
 from .bounds import ratio_bounds
-from .groups import _USUAL_LG_K, ThetaGroups
-from .images import REASONS, check_image
-from .store import MAX_THETA, hashes_of, trim_all, with_room
-from .update import (
-    hash_chunks,
-    new_update_scratch,
-    update_one,
-    update_one_int64,
-)
+from .groups import USUAL_LG_K, ThetaGroups
+from .images import HEAD, check_image
+from .store import MAX_THETA, hashes_of, tidy_all
+from .update import update_one, update_one_int64
 
 
 class Theta(DistinctCounter):
@@ -46,7 +44,7 @@ class Theta(DistinctCounter):
 
     family: ClassVar[str] = "Theta"
 
-    def __init__(self, lg_k: int = _USUAL_LG_K) -> None:
+    def __init__(self, lg_k: int = USUAL_LG_K) -> None:
         self._one = ThetaGroups(1, lg_k)
         self._told = True  # whether somebody said which lg_k this sketch has
 
@@ -58,24 +56,29 @@ class Theta(DistinctCounter):
     @property
     def theta(self) -> float:
         """The share of all hashes that would be kept, 1.0 while the count is exact."""
-        trim_all(self._one._store, 1)
+        tidy_all(self._one._store, 1)
         return float(self._one._store.sketches["theta"][0]) / MAX_THETA
 
     def update(self, values: Any) -> Self:
         """Count a scalar or a column; nulls and empty strings are skipped. Returns the sketch itself."""
         values = as_values(values)
-        scratch = new_update_scratch()
         if values.kind == "int64":
-            self._run(update_one_int64, read_only(values.numbers), scratch)
-        else:
-            for _, hashes in hash_chunks(values):
-                self._run(update_one, hashes, scratch)
+            numbers = frozen(values.numbers)
+            h1, h2 = np.zeros((2, STEP), np.uint64)
+            self._run(lambda at: update_one_int64(self._one._store, numbers, h1, h2, at))
+            return self
+        for hashes in hashed_chunks(values):
+            if hashes.empty is not None:
+                hashes.h1[hashes.empty] = 0
+            self._keep(hashes.h1, len(hashes.h1))
         return self
 
-    def _run(self, update: Any, values: np.ndarray, scratch: Any) -> None:
-        done = 0
-        while (done := update(self._one._store, values, done, scratch)) < len(values):
-            self._one._store = with_room(self._one._store)
+    def _keep(self, h1: np.ndarray, n: int) -> None:
+        """Keep what is below theta of the first `n` hashes."""
+        self._run(lambda at: update_one(self._one._store, h1, n, at))
+
+    def _run(self, step: Any) -> None:
+        resume(step, self._one.make_room)
 
     def merge(self, other: Self) -> Self:
         """Unite with `other`, in place; the result has the smaller lg_k. Returns the sketch itself."""
@@ -86,8 +89,7 @@ class Theta(DistinctCounter):
             return self._become(Theta._of(lg_k, told, self._hashes(), self._theta()).merge(other))
         self._one._store.lg_k[0] = lg_k
         self._told = told
-        image = np.frombuffer(other.to_bytes(), np.uint8)
-        self._one._fold(np.zeros(1, np.int64), np.array([0, len(image)], np.int32), image)
+        self._one._fold(*one_image(other.to_bytes()))
         return self
 
     def __and__(self, other: Self) -> Theta:
@@ -141,15 +143,13 @@ class Theta(DistinctCounter):
         return bool(self._one._store.sketches["seen"][0])
 
     def _theta(self) -> int:
-        trim_all(self._one._store, 1)
+        tidy_all(self._one._store, 1)
         return int(self._one._store.sketches["theta"][0])
 
     def _hashes(self) -> np.ndarray:
         """The kept hashes in ascending order."""
-        trim_all(self._one._store, 1)
-        out = np.empty(int(self._one._store.sketches["count"][0]), np.int64)
-        hashes_of(self._one._store, 0, out)
-        return np.sort(out)
+        tidy_all(self._one._store, 1)
+        return hashes_of(self._one._store, 0).copy()
 
     @classmethod
     def _of(cls, lg_k: int, told: bool, hashes: np.ndarray, theta: int) -> Self:
@@ -157,7 +157,9 @@ class Theta(DistinctCounter):
         sketch = cls(lg_k)
         sketch._told = told
         sketch._one._store.sketches["theta"][0] = theta
-        sketch._run(update_one, hashes, new_update_scratch())
+        h1 = np.zeros(len(hashes) + READ_AHEAD, np.uint64)
+        h1[: len(hashes)] = hashes.view(np.uint64) << np.uint64(1)
+        sketch._keep(h1, len(hashes))
         sketch._one._store.sketches["seen"][0] = len(hashes) > 0 or theta < MAX_THETA
         return sketch
 
@@ -167,7 +169,7 @@ class Theta(DistinctCounter):
 
     def to_bytes(self) -> bytes:
         """The compact ordered image, version 3, which every DataSketches library and Spark read."""
-        return self._one._image(0)
+        return self._one.image(0)
 
     @classmethod
     def from_bytes(cls, data: bytes, lg_k: int | None = None) -> Self:
@@ -175,15 +177,14 @@ class Theta(DistinctCounter):
 
         `lg_k` is what the sketch was made with, which the image doesn't say; see the class.
         """
-        image = read_only(np.frombuffer(data, np.uint8))
-        head = np.empty(6, np.int64)
-        status = check_image(image, 0, len(image), head)
-        if status:
-            raise SketchError(f"Theta: no sketch of DataSketches ({len(image)} bytes): {REASONS[status]}")
-        needed = max(_USUAL_LG_K, (int(head[1]) - 1).bit_length())
+        image, heads = one_image(data), np.empty(1, HEAD)
+        fault = check_image(image[2], heads)
+        if fault:
+            raise ThetaGroups.refused("not", len(image[2]), fault)
+        needed = max(USUAL_LG_K, (int(heads["count"][0]) - 1).bit_length())
         sketch = cls(needed if lg_k is None else lg_k)
         sketch._told = lg_k is not None
-        sketch._one._fold(np.zeros(1, np.int64), np.array([0, len(image)], np.int32), image)
+        sketch._one._fold(*image)
         return sketch
 
     def copy(self) -> Self:
@@ -198,7 +199,7 @@ class Theta(DistinctCounter):
 
     def estimate(self) -> float:
         """The distinct values so far."""
-        return float(self._one._answers(1)[0, 0])
+        return float(self._one._estimates()[0])
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
         """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence."""

@@ -13,13 +13,13 @@ from ..core.answers import finite
 from ..core.arrays import as_array, is_scalar
 from ..core.column_kinds import hashable
 from ..core.columns import as_values, is_list
+from ..core.hash import hashed_chunks
 from ..core.one_by_one import OneByOne
 from ..core.parameters import one_of, whole
 from ..core.protocol import Sketch, SketchError
 from .sketch import Theta
 from .store import MAX_THETA
 from .tuple_images import KINDS, MODES, read_image, write_image
-from .update import hash_chunks
 
 _USUAL_LG_K = 12
 _FOLDS: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
@@ -108,10 +108,14 @@ class Tuple(Sketch):
             numbers = keys.per_value(rows)
         before = self._theta, self._hashes, self._numbers, self._seen
         try:
-            for start, hashes in hash_chunks(keys):
+            for chunk in hashed_chunks(keys):
+                hashes = (chunk.h1 >> np.uint64(1)).view(np.int64)
+                if chunk.empty is not None:
+                    hashes[chunk.empty] = 0
                 kept = (hashes > 0) & (hashes < self._theta)
                 self._seen = self._seen or bool((hashes > 0).any())
-                self._fold(hashes[kept], numbers[start : start + len(hashes)][kept], self._theta)
+                own = numbers[chunk.first : chunk.first + len(hashes)]
+                self._fold(hashes[kept], own[kept], self._theta)
         except OverflowError:
             self._theta, self._hashes, self._numbers, self._seen = before
             raise

@@ -283,6 +283,6 @@ def test_questions_that_have_no_answer_are_refused() -> None:
         HLL().to_bytes("hll_6")
     with pytest.raises(SketchError, match="can't merge"):
         HLL().merge("sketch")
-    with pytest.raises(SketchError, match="binary column"):
+    with pytest.raises(SketchError, match="column of binary"):
         HLLGroups(1).merge([0], pa.array([5]))
     assert HLL().__or__(5) is NotImplemented

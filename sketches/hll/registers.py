@@ -1,0 +1,113 @@
+"""The registers of one sketch of a store: raised one by one, with the HIP estimator's sums kept up to date.
+
+Source: datasketches-java 6.2.0 `hll.HllArray`, `hll.Hll8Array`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.jit import inner
+from .coupons import value_of
+from .store import DENSE, STALE
+
+_INVERSE_POWERS = 0.5 ** np.arange(64)
+
+
+@inner
+def inverse_power(v):
+    """2^−v, exactly."""
+    return _INVERSE_POWERS[v]
+
+
+@inner
+def greatest(registers):
+    """The highest register."""
+    highest = np.uint8(0)
+    for v in registers:
+        highest = max(highest, v)
+    return highest
+
+
+@inner
+def power_sums(registers, highest):
+    """Σ 2^−v over registers below 32, and over those above; `highest` is the highest."""
+    low = np.uint64(0)
+    for v in registers:
+        low += np.uint64(1 << 31) >> np.uint64(v)  # exact, and no table look-up, so it vectorises
+    high = 0.0
+    if highest > 31:
+        for v in registers:
+            if v > 31:
+                high += inverse_power(v)
+    return np.float64(low) / 2147483648.0, high
+
+
+@inner
+def count_least(own, sums, row):
+    """Find the least of a sketch's registers and how many hold it."""
+    lowest = np.uint8(255)
+    for v in own:
+        lowest = min(lowest, v)
+    n = np.int32(0)
+    for v in own:
+        n += np.int32(v == lowest)
+    sums[row].least = lowest
+    sums[row].left = n
+
+
+@inner
+def raise_register(registers, sums, row, at, value):
+    """Raise register `at` of a row: first the HIP sum, then those of inverse powers, as the reference.
+
+    `row` and `at` are uint64, as signed indices would be checked for being negative. The caller has seen that
+    `value` is higher, and calls `count_least` if this says that the last of the least registers is gone.
+    """
+    old = registers[at]
+    registers[at] = value
+    sums[row].hip += sums[row].k / (sums[row].low + sums[row].high)
+    if old < 32:
+        sums[row].low -= inverse_power(old)
+    else:
+        sums[row].high -= inverse_power(old)
+    if value < 32:
+        sums[row].low += inverse_power(value)
+    else:
+        sums[row].high += inverse_power(value)
+    sums[row].left -= np.int32(old == sums[row].least)  # no branch: it would go either way
+    return sums[row].left == 0
+
+
+@inner
+def raise_coupon(store, g, coupon):
+    """Count a coupon in a sketch that has registers."""
+    k = np.uint64(1) << np.uint64(store.sketches[g].lg_k)
+    first = np.uint64(store.sketches[g].where)
+    at = first + (np.uint64(coupon) & (k - np.uint64(1)))
+    row = first >> np.uint64(store.rows[0].lg_stride)
+    value = value_of(coupon)
+    if value <= store.registers[at]:
+        return
+    if store.sums[row].flags & STALE:
+        store.registers[at] = value
+    elif raise_register(store.registers, store.sums, row, at, value):
+        count_least(store.registers[first : first + k], store.sums, row)
+
+
+@inner
+def take_row(store, g):
+    """Give a sketch an array of registers, all zero; the row. Room is the caller's care."""
+    row = store.rows[0].used
+    store.rows[0].used = row + 1
+    k = np.int64(1) << store.sketches[g].lg_k
+    store.sums[row].hip = 0.0
+    store.sums[row].low = np.float64(k)
+    store.sums[row].high = 0.0
+    store.sums[row].k = np.float64(k)
+    store.sums[row].least = 0
+    store.sums[row].left = k
+    store.sums[row].flags = 0
+    store.sketches[g].form = DENSE
+    store.sketches[g].coupons = 0
+    store.sketches[g].where = row << store.rows[0].lg_stride
+    return row
