@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import polars as pl
 from confluent_kafka import Producer
@@ -9,6 +11,10 @@ from confluent_kafka import Producer
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 
 PARTITIONS = 4
+MESSAGES = int(os.environ.get("MESSAGES", 3_000_000))
+"""Fewer only to try a script."""
+BY_CONSUME = {"sasl.kerberos.kinit.cmd": "true"}
+"""A setting that says nothing here, and that only librdkafka has: with it, reading is by `consume()`."""
 SCHEMA = {"user": pl.String, "tag": pl.String, "price": pl.Float64, "ts": pl.Int64}
 
 

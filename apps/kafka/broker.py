@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -65,13 +65,24 @@ class EmbeddedKafka:
     at the end. The broker ends with the process that started it, however that ends; with ``detached=True`` it
     stays until its `pid` is ended.
 
+    `settings` are the node's own, in place of those that it has here; `cluster` is the id of its cluster, a
+    new one unless said.
+
     Transactions, consumer groups and compaction work as on any cluster; a topic is not created by being
     named. Raises `BrokerError`, `JarsError` or `JavaError` from `start`.
     """
 
     def __init__(
-        self, port: int | None = None, data: str | Path | None = None, *, detached: bool = False
+        self,
+        port: int | None = None,
+        data: str | Path | None = None,
+        *,
+        detached: bool = False,
+        settings: Mapping[str, object] = {},
+        cluster: str | None = None,
     ) -> None:
+        self._settings = dict(settings)
+        self._cluster = cluster
         self._asked = port
         self._port: int | None = None
         self._keep = None if data is None else Path(data).expanduser().resolve()
@@ -144,7 +155,7 @@ class EmbeddedKafka:
         self._folder = self._keep or self._folder or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
         self._folder.mkdir(parents=True, exist_ok=True)
         self._choose_port()
-        settings = write_settings(self.folder, self.port)
+        settings = write_settings(self.folder, self.port, self._settings)
         logging = f"-Dlog4j2.configurationFile={self.folder / 'logging.properties'}"
         command = [str(java.program), *_JVM, logging, "-cp", f"{jars}/*"]
         self._format(command, settings)
@@ -167,6 +178,12 @@ class EmbeddedKafka:
         if self._keep is None and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+    def kill(self) -> None:
+        """End it as a power cut does; `start` brings it back with what it had written, if that is kept."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL if self._detached else signal.SIGUSR1)
+            self._process.wait()
 
     def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
         """Create a topic and wait until it can be written to. Raises `BrokerError` if it exists already."""
@@ -208,9 +225,7 @@ class EmbeddedKafka:
         """Give a new data folder its cluster id."""
         if (self.folder / "log" / "meta.properties").is_file():
             return
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # Kafka's own ids never begin with a dash either: its tool would take it for an option.
-        cluster = cluster.replace("-", "A", 1) if cluster.startswith("-") else cluster
+        cluster = self._cluster or cluster_id()
         tool = ["-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "--ignore-formatted"]
         done = subprocess.run(
             [*command[:-2], tool[0], *command[-2:], *tool[1:], "-t", cluster, "-c", str(settings)],
@@ -257,6 +272,13 @@ class EmbeddedKafka:
                 f"the embedded broker was not ready after {_START_SECONDS:.0f} s. Its last words:\n"
                 f"{_tail(log.read_text(errors='replace'))}"
             ) from None
+
+
+def cluster_id() -> str:
+    """A new cluster's id."""
+    found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # Kafka's own ids never begin with a dash either: its tool would take it for an option.
+    return found.replace("-", "A", 1) if found.startswith("-") else found
 
 
 def _until(holds: Callable[[], bool], seconds: float) -> None:

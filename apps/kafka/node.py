@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -54,11 +55,13 @@ appender.out.layout.pattern=%d %p %m (%c)%n
 """
 
 
-def write_settings(folder: Path, port: int) -> Path:
-    """Write the node's settings into its folder; gives the file to start it with."""
+def write_settings(folder: Path, port: int, others: Mapping[str, object] = {}) -> Path:
+    """Write the node's settings, `others` in place of ours, into its folder; gives the file to start with."""
     settings, logs = folder / "broker.properties", folder / "log"
     controller = free_port(but=port)
-    settings.write_text(_PROPERTIES.format(host=HOST, port=port, controller=controller, logs=logs.as_posix()))
+    ours = _PROPERTIES.format(host=HOST, port=port, controller=controller, logs=logs.as_posix())
+    # Of a name that comes twice, the last value counts.
+    settings.write_text(ours + "".join(f"{name}={value}\n" for name, value in others.items()))
     (folder / "logging.properties").write_text(_LOGGING)
     return settings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -38,6 +39,7 @@ Corrupt = Literal["stop", "skip"]
 
 _ANSWER_SECONDS = 30.0
 """How long brokers may take to answer a question before the question fails."""
+_SAY_AGAIN_SECONDS = 10.0
 
 # Faults of librdkafka (rd_kafka_resp_err_t) that no waiting mends; all others pass when brokers return.
 _POSITION_GONE = {-140, 1}
@@ -80,6 +82,7 @@ class Reader:
         self._kept: list[Messages] = []
         self._paused: set[TopicPartition] = set()
         self.waiting: str | None = None
+        self._told, self._told_at = False, -math.inf
         try:
             self.assign(assignments)
         except BaseException:
@@ -224,8 +227,9 @@ class Reader:
             self._heard.update(ends, () if messages is None else _places(messages))
             # An end that was noted before the brokers went is no sign that they are back.
             if (messages is not None or (ends and not faults)) and self.waiting is not None:
-                log.warning("Kafka at %s is back", self._address)
-                self.waiting = None
+                if self._told:
+                    log.warning("Kafka at %s is back", self._address)
+                self.waiting, self._told = None, False
             if messages is not None or ends or time.monotonic() >= deadline:
                 return messages, ends
 
@@ -253,8 +257,10 @@ class Reader:
         if fault.code in _NO_TOPIC and fault.where is not None:
             # Said of a broker that has just come back, too: ask again.
             self._check_exist([fault.where])
-        if self.waiting is None:
+        # One broker of several that is away shows again and again between what the others give.
+        if self.waiting is None and time.monotonic() - self._told_at > _SAY_AGAIN_SECONDS:
             log.warning("waiting for Kafka at %s: %s", self._address, fault.text)
+            self._told, self._told_at = True, time.monotonic()
         self.waiting = fault.text
 
     def _delivered(self, messages: Messages) -> Messages:
