@@ -19,8 +19,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .operators.consumer.runner import Run as Run
-    from .operators.consumer.runner import Summary as Summary
+    from .operators.consumer.run import Run as Run
+    from .operators.consumer.summary import Summary as Summary
     from .operators.definition.aggregate import Aggregate as Aggregate
     from .operators.definition.aggregates import bernoulli_sample as bernoulli_sample
     from .operators.definition.aggregates import count as count
@@ -114,11 +114,11 @@ _EXPORTS: dict[str, str] = {
     "KafkaSink": ".spark_udafs.sinks",
     "Messages": ".operators.formats.messages",
     "ParquetSink": ".spark_udafs.sinks",
-    "Run": ".operators.consumer.runner",
+    "Run": ".operators.consumer.run",
     "SketchError": ".sketches.core.protocol",
     "Stream": ".stream",
     "StreamTester": ".operators.testing",
-    "Summary": ".operators.consumer.runner",
+    "Summary": ".operators.consumer.summary",
     "account_of": ".spark_udafs.run",
     "as_frame": ".spark_udafs.tables",
     "as_table": ".spark_udafs.tables",

@@ -15,8 +15,9 @@ from .operators.definition.stream import Stream as Definition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from .operators.consumer.merge.merger import DeliveryName
-    from .operators.consumer.runner import OnWindow, Run, Summary
+    from .operators.consumer.options import DeliveryName, OnWindow
+    from .operators.consumer.run import Run
+    from .operators.consumer.summary import Summary
 
 
 class Stream(Definition):
@@ -70,9 +71,9 @@ class Stream(Definition):
         ValueError: workers is 0; it is a whole number from 1 on
         """
         from .operators.consumer import runner
+        from .operators.consumer.options import RunOptions
 
-        return runner.run(
-            self,
+        options = RunOptions(
             delivery=delivery,
             until=until,
             on_window=on_window,
@@ -85,6 +86,7 @@ class Stream(Definition):
             idle_seconds=idle_seconds,
             keep_windows=keep_windows,
         )
+        return runner.run(self, options)
 
     def start(
         self,
@@ -108,18 +110,30 @@ class Stream(Definition):
             run.summary()          # what became of the messages, and how many wait
             run.stop()             # in order; run.wait() gives the last summary
 
-        `on_window` gets the table of sketches of each window as it closes. A window that only silence has
-        closed may come again, whole, with the rows that followed: its `window_start`, with the keys, is what
-        to replace the earlier one by. `group_id` names the consumer group: runs of the same group share the
-        work, and a later one goes on where the last ended; without one the run is on its own, reads from the
-        start and leaves nothing behind. `workers` beyond one are processes of their own. `dead_letters` names
-        the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless named; None drops
-        them). See `operators.consumer.runner.start` for the rest.
+        What each option does, and which values it may have, stands with
+        `operators.consumer.options.RunOptions`. The most wanted: `on_window` gets the table of sketches of
+        each window as it closes; one that only silence has closed may come again, whole, with the rows that
+        followed, and replaces the earlier one by its `window_start` and keys. Runs of the same `group_id`
+        share the work, and a later one goes on where the last ended; without one the run is on its own, reads
+        from the start and leaves nothing behind. `workers` beyond one are processes of their own.
+        `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
+        named; None drops them).
+
+        Raises `TopicError` if the topic doesn't exist or is not the one that the group began with,
+        `DefinitionChanged` for a group that has another definition, with the difference in words, and
+        `ValueError` or `TypeError` for options that no run can have and for streams that can't run:
+
+        >>> import polars as pl
+        >>> from streamgauge import count
+        >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(n=count())
+        >>> rows.start()
+        Traceback (most recent call last):
+        TypeError: this stream's rows come from frames; only Stream.from_kafka(...) can be run
         """
         from .operators.consumer import runner
+        from .operators.consumer.options import RunOptions
 
-        return runner.start(
-            self,
+        options = RunOptions(
             delivery=delivery,
             until=until,
             on_window=on_window,
@@ -132,6 +146,7 @@ class Stream(Definition):
             idle_seconds=idle_seconds,
             keep_windows=keep_windows,
         )
+        return runner.start(self, options)
 
     def on_spark(
         self,
@@ -162,7 +177,7 @@ class Stream(Definition):
         >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(n=count())
         >>> rows.on_spark(None)
         Traceback (most recent call last):
-        TypeError: this stream's rows come from frames; only Stream.from_kafka(...) runs on Spark
+        TypeError: this stream's rows come from frames; only Stream.from_kafka(...) can be run
         """
         from .spark_udafs.run import on_spark
 

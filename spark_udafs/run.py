@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from ..operators.definition.sources import KafkaSource
 from ..operators.definition.stream import Stream
 from ..operators.sketching.accounting import Account
 from .definitions import check_logged, labelled
@@ -67,7 +66,7 @@ def on_spark(
     plan = plan_of(stream.complete())
     more = dict(options or {})
     settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
-    source, topic = source_of(stream, spark, settings), _kafka(stream).topic
+    source, topic = source_of(stream, spark, settings), stream.kafka_source.topic
     letters = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     given = {
         "subscribe": topic,
@@ -92,17 +91,9 @@ def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] =
     they are dropped without one. `settings` go over those of the stream's own Kafka source. Raises
     `TypeError` for a stream of frames.
     """
-    source = _kafka(stream)
-    servers = {"bootstrap.servers": source.bootstrap_servers}
-    made = bound(stream, {**servers, **source.config, **settings})
+    made = bound(stream, {**stream.kafka_source.settings, **settings})
     spark.dataSource.register(made)
     return made.name()
-
-
-def _kafka(stream: Stream) -> KafkaSource:
-    if not isinstance(stream.source, KafkaSource):
-        raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) runs on Spark")
-    return stream.source
 
 
 def write(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import pickle
 import sys
 import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import streamgauge
-from streamgauge.operators.consumer import runner
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.spark_udafs.run import on_spark
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -33,9 +36,25 @@ def test_every_name_that_is_offered_can_be_had() -> None:
 
 @pytest.mark.parametrize("name", ["run", "start"])
 def test_help_shows_all_options_of_a_run(name: str) -> None:
-    """Without this, `help(Stream.run)` shows an option less, or another default, than the runner has."""
+    """Without this, `help(Stream.run)` shows an option less, or another default, than a run has."""
     shown = list(inspect.signature(getattr(streamgauge.Stream, name)).parameters.values())[1:]
-    assert shown == list(inspect.signature(runner.start).parameters.values())[1:]
+    assert shown == list(inspect.signature(RunOptions).parameters.values())
+
+
+def test_help_shows_all_options_of_spark() -> None:
+    shown, taken = (inspect.signature(f).parameters.values() for f in (streamgauge.Stream.on_spark, on_spark))
+    assert list(shown)[1:] == list(taken)[1:]
+
+
+def test_every_method_gives_a_stream_that_can_be_run() -> None:
+    rows = streamgauge.Stream.from_batches({"at": pl.Datetime("us"), "tags": pl.List(pl.String)}, time="at")
+    steps = rows.filter(pl.col("at") > 0).with_columns(n=1).explode("tags").select("tags", "n")
+    whole = steps.group_by("n").tumbling("1m").agg(posts=streamgauge.count()).complete()
+    for stream in (rows, steps, whole, pickle.loads(pickle.dumps(whole))):
+        assert type(stream) is streamgauge.Stream
+    assert (
+        whole.source is rows.source and whole.fingerprint() == pickle.loads(pickle.dumps(whole)).fingerprint()
+    )
 
 
 def test_the_wheel_holds_every_room_and_what_lies_in_it() -> None:

@@ -19,7 +19,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...operators.consumer.runner import Run, start
+from ...operators.consumer.options import RunOptions
+from ...operators.consumer.run import Run
+from ...operators.consumer.runner import start
 from ...operators.definition.sources import KafkaSource
 from ...operators.definition.stream import Stream
 from ...operators.kafka.topics import admin, ensure_topic
@@ -96,7 +98,7 @@ class Local:
         """Begin to read."""
         # Nothing of a run that ends by itself is to be kept, and every window is taken as it stands then:
         # a partition that pauses must not close one before.
-        self._run = start(stream, checkpoint_seconds=0.25, idle_seconds=3600.0)
+        self._run = start(stream, RunOptions(checkpoint_seconds=0.25, idle_seconds=3600.0))
         self._latest = Look(schema_of(stream).empty_table(), Account(), None)
 
     def look(self) -> Look:

@@ -1,39 +1,104 @@
-"""The options of a run, looked at before anything is asked of a broker."""
+"""How a run goes, whatever its stream asks: one value, checked when it is made."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
-from .merge.merger import DeliveryName
+import pyarrow as pa
+
+DeliveryName = Literal["at_least_once", "exactly_once"]
+OnWindow = Callable[[pa.Table], None]
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 """What a topic may be named, with room for what follows the group's name in that of its table topic."""
 
 
-def check(options: Mapping[str, Any]) -> None:
-    """Raises `ValueError` or `TypeError`, naming the option, for what a run can't be started with.
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of a run.
 
-    >>> check({"workers": 0})
+    delivery
+        `exactly_once` sends deltas and commits positions in one transaction. `at_least_once` sends first and
+        commits then; what a worker that died between the two had sent is found in the table topic and not
+        sent again, and `Summary.overlaps` says where messages were counted twice all the same.
+    until
+        ``"latest"`` ends the run when all messages that are there at its start are in; None runs for ever.
+    on_window
+        Called with the table of sketches of each window as it closes, from the merger's thread. An error of
+        it ends the run, and the next run of the group tells that window again. A window that only silence
+        has closed may come again in any case, whole, with the rows that followed: its `window_start`, with
+        the keys, is what to replace the earlier one by (see `Stream.tumbling`).
+    workers
+        How many sketch. Those beyond one are processes of their own.
+    group_id
+        The consumer group: runs of the same group share the work, and a later one goes on where the last
+        ended. A group has one definition. Without it the run is on its own and leaves nothing behind.
+    start
+        Where a group that never ran begins: ``"earliest"`` with the first message that is there,
+        ``"latest"`` with what comes from now on. Partitions that are added later are read whole.
+    table_partitions
+        How many partitions a table topic gets that is made here: as many runs of a group can merge.
+    dead_letters
+        The topic for messages that can't be counted: ``"<topic>.dead-letters"`` if empty; None drops them.
+    checkpoint_seconds
+        How often what was read is delivered.
+    idle_seconds
+        For how long a partition is silent before it holds no window open: after its last row with an event
+        time, and only while nothing that is certain to come is left in it (see `Stream.tumbling`).
+    keep_windows
+        How many closed windows a run without an end keeps for `Run.table`; at most 1 GiB of them.
+
+    Raises `ValueError` or `TypeError`, naming the option, for what a run can't be started with.
+
+    >>> RunOptions(workers=0)
     Traceback (most recent call last):
     ValueError: workers is 0; it is a whole number from 1 on
     """
-    for name, given in options.items():
-        if (known := _CHOICES.get(name)) is not None and given not in known:
-            raise ValueError(f"{name} is {given!r}; it can be {' or '.join(map(repr, known))}")
-        if name in _COUNTS and (type(given) is not int or given < _COUNTS[name]):
-            raise ValueError(f"{name} is {given!r}; it is a whole number from {_COUNTS[name]} on")
-        if name in _SECONDS and not _is_positive(given):
-            raise ValueError(f"{name} is {given!r}; it is a number of seconds above 0")
-        if name in _NAMES and given is not None and not (isinstance(given, str) and _NAME.fullmatch(given)):
-            raise ValueError(
-                f"{name} is {given!r}; it is a name of at most 200 letters, digits, dots, "
-                "dashes and underscores"
+
+    delivery: DeliveryName = "exactly_once"
+    until: Literal["latest"] | None = None
+    on_window: OnWindow | None = None
+    workers: int = 1
+    group_id: str | None = None
+    start: Literal["earliest", "latest"] = "earliest"
+    table_partitions: int = 1
+    dead_letters: str | None = ""
+    checkpoint_seconds: float = 1.0
+    idle_seconds: float = 5.0
+    keep_windows: int = 1_000
+
+    def __post_init__(self) -> None:
+        for name, known in _CHOICES.items():
+            if (given := getattr(self, name)) not in known:
+                raise ValueError(f"{name} is {given!r}; it can be {' or '.join(map(repr, known))}")
+        for name, least in _COUNTS.items():
+            if type(given := getattr(self, name)) is not int or given < least:
+                raise ValueError(f"{name} is {given!r}; it is a whole number from {least} on")
+        for name in _SECONDS:
+            if not _is_positive(given := getattr(self, name)):
+                raise ValueError(f"{name} is {given!r}; it is a number of seconds above 0")
+        for name in _NAMES:
+            if not _is_name(given := getattr(self, name)):
+                raise ValueError(
+                    f"{name} is {given!r}; it is a name of at most 200 letters, digits, dots, "
+                    "dashes and underscores"
+                )
+        if self.on_window is not None and not callable(self.on_window):
+            raise TypeError(
+                f"on_window is {self.on_window!r}, which can't be called; write a function of one table"
             )
-        if name == "on_window" and given is not None and not callable(given):
-            raise TypeError(f"on_window is {given!r}, which can't be called; write a function of one table")
+
+    def dead_letter_topic(self, topic: str) -> str | None:
+        """Where the messages of a topic go that can't be counted, if anywhere.
+
+        >>> RunOptions().dead_letter_topic("posts"), RunOptions(dead_letters=None).dead_letter_topic("posts")
+        ('posts.dead-letters', None)
+        """
+        return f"{topic}.dead-letters" if self.dead_letters == "" else self.dead_letters
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -48,3 +113,7 @@ _NAMES = ("group_id",)
 
 def _is_positive(given: object) -> bool:
     return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < math.inf
+
+
+def _is_name(given: object) -> bool:
+    return given is None or (isinstance(given, str) and _NAME.fullmatch(given) is not None)

@@ -1,26 +1,25 @@
-"""What the workers of one run are to do, as a value that travels to other processes."""
+"""What the members of one run are to do, as a value that travels to other processes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
 from ..kafka.secrets import Settings
-from .merge.merger import DeliveryName
+from .options import RunOptions
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One run of a stream on Kafka.
+    """One run of a stream on Kafka: what was asked for, and what was found when it began.
 
-    `ends` are the offsets to read up to, by input partition, or None to go on for ever. `partitions` is the
-    number of input partitions at the start, `starts` where those of them go on that are known to the group;
-    others are read from their first message. `source_id` and `table_id` are the topics' ids, empty where
-    brokers have none. A partition counts as idle `idle_seconds` after its last
-    row with an event time if there is certainly nothing to read.
+    `group_id` is the group's name, made up for a run of its own. `partitions` is the number of input
+    partitions at the start, `ends` the offsets to read up to, by input partition, or None to go on for ever;
+    `starts` where those partitions go on that are known to the group, others being read from their first
+    message. `table_partitions` is how many the table topic has. `topic_id` and `table_id` are the ids of the
+    input topic and the table topic, empty where brokers have none.
     """
 
     stream: Stream
@@ -28,27 +27,31 @@ class Plan:
     table_topic: str
     partitions: int
     table_partitions: int = 1
-    delivery: DeliveryName = "exactly_once"
-    dead_letter_topic: str | None = None
+    options: RunOptions = field(default_factory=RunOptions)
     ends: Mapping[int, int] | None = None
     starts: Mapping[int, int] = field(default_factory=dict)
-    checkpoint_seconds: float = 1.0
-    idle_seconds: float = 5.0
-    batch_messages: int = 200_000
-    source_id: str = ""
+    topic_id: str = ""
     table_id: str = ""
 
     @property
     def source(self) -> KafkaSource:
-        """The stream's Kafka source. Raises `TypeError` if it reads something else."""
-        if not isinstance(self.stream.source, KafkaSource):
-            raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) can be run")
-        return self.stream.source
+        """The stream's Kafka source. Raises `TypeError` if its rows come from frames."""
+        return self.stream.kafka_source
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Settings:
         """librdkafka's settings for every client of the run."""
-        return Settings({"bootstrap.servers": self.source.bootstrap_servers, **self.source.config})
+        return self.source.settings
+
+    @property
+    def dead_letter_topic(self) -> str | None:
+        """Where messages go that can't be counted, if anywhere."""
+        return self.options.dead_letter_topic(self.source.topic)
+
+    @property
+    def of_workers(self) -> Plan:
+        """The same without the callback of the run's own process, which may be no value that travels."""
+        return replace(self, options=replace(self.options, on_window=None))
 
     @property
     def merger_group(self) -> str:

@@ -49,6 +49,11 @@ class KafkaSource:
         """Whether its rows need the messages' headers."""
         return need_headers(self.message)
 
+    @property
+    def settings(self) -> Settings:
+        """librdkafka's settings for every client that has to do with it, the address among them."""
+        return Settings({"bootstrap.servers": self.bootstrap_servers, **self.config})
+
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch of messages. Raises what a decoder of the user's fails with."""
         decoded = self.value.decode(messages).checked(len(messages), self.value.schema)

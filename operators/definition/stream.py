@@ -232,6 +232,13 @@ class Stream:
         return replace(self, aggregates=typed)
 
     @property
+    def kafka_source(self) -> KafkaSource:
+        """The topic it reads. Raises `TypeError` if its rows come from frames, which no engine reads."""
+        if not isinstance(self.source, KafkaSource):
+            raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) can be run")
+        return self.source
+
+    @property
     def columns(self) -> pl.Schema:
         """The columns of a row after all steps."""
         return self.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()

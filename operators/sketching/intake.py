@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..consumer.plan import Plan
+from ..definition.sources import KafkaSource
 from ..formats.decode import Decoded
 from ..formats.messages import Broken, Messages
 from ..kafka.source import ReadError
@@ -24,17 +24,22 @@ _MOST_RUNS = 64
 class Intake:
     """What a worker holds between two checkpoints: the progress of its partitions and what it refused.
 
-    `ready` holds deltas that had to be cut before the checkpoint, in order; `remarks` the remarks about the
-    messages. `alive` is called during the search for rows that fail, which may take long.
+    `source` decodes the messages, `ends` are the offsets at which the reading of partitions ends; None where
+    it doesn't. `ready` holds deltas that had to be cut before the checkpoint, in order; `remarks` the remarks
+    about the messages. `alive` is called during the search for rows that fail, which may take long.
     """
 
     def __init__(
-        self, plan: Plan, remarks: Remarks | None = None, alive: Callable[[], None] | None = None
+        self,
+        source: KafkaSource,
+        remarks: Remarks,
+        ends: Mapping[int, int] | None = None,
+        alive: Callable[[], None] | None = None,
     ) -> None:
-        self._plan = plan
+        self._source = source
+        self._ends = ends
         self._alive = alive
-        self._topic = plan.source.topic
-        self.remarks = remarks or Remarks(self._topic, plan.source.value.schema, plan.dead_letter_topic)
+        self.remarks = remarks
         self.progress: dict[int, Progress] = {}
         self.ready: list[Delta] = []
         self.dead: list[DeadLetter] = []
@@ -65,7 +70,7 @@ class Intake:
             return
         if len(_runs(messages.partition)) > _MOST_RUNS:
             messages = messages.select(np.argsort(messages.partition, kind="stable"))
-        for part, decoded in self._plan.source.decoded(messages):
+        for part, decoded in self._source.decoded(messages):
             self.remarks.saw(part, decoded)
             for low, high in _runs(part.partition):
                 partition = int(part.partition[low])
@@ -84,7 +89,7 @@ class Intake:
 
     def end_of(self, partition: int) -> int | None:
         """The offset where a partition's reading ends, if it does."""
-        return None if self._plan.ends is None else self._plan.ends.get(partition, 0)
+        return None if self._ends is None else self._ends.get(partition, 0)
 
     def _take_run(self, partition: int, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
         progress, offsets = self.progress[partition], messages.offset
@@ -141,14 +146,14 @@ class Intake:
         if (np.diff(offsets) <= 0).any():
             at = int(np.argmax(np.diff(offsets) <= 0))
             raise ReadError(
-                f"{self._topic}[{partition}] was read out of order: offset {offsets[at + 1]} came after "
-                f"{offsets[at]}; nothing of it was counted, start the run again"
+                f"{self._source.topic}[{partition}] was read out of order: offset {offsets[at + 1]} came "
+                f"after {offsets[at]}; nothing of it was counted, start the run again"
             )
 
     def _refuse(self, messages: Messages, row: int, reason: str) -> None:
         if self._alive is not None:
             self._alive()
-        letter = DeadLetter.of(self._topic, messages, row, reason)
+        letter = DeadLetter.of(self._source.topic, messages, row, reason)
         self.dead.append(letter)
         self.remarks.refused(letter)
         self.dead_bytes += letter.size

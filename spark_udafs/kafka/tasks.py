@@ -11,8 +11,6 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from ...operators.consumer.plan import Plan
-from ...operators.definition.sources import KafkaSource
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
 from ...operators.formats.messages import HEADERS
@@ -151,13 +149,13 @@ def _messages(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     schema = columns_of(options)
     stream = options.stream
-    assert stream is not None and isinstance(stream.source, KafkaSource)
+    assert stream is not None
     steps, letters = RowSteps(stream, stream.columns), Letters(options)
     for r in task.ranges:
         remarks = remarks_on(options, r.place[0])
         for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
             letters.skip(messages)
-            for part, decoded in stream.source.decoded(messages):
+            for part, decoded in stream.kafka_source.decoded(messages):
                 remarks.saw(part, decoded)
                 frame, refused = _stepped(steps, decoded)
                 dead = [DeadLetter.of(r.place[0], part, row, reason) for row, reason in refused]
@@ -205,15 +203,14 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
     """Read a range, from where its partition is known."""
     topic, partition = r.place
     stream = options.stream
-    assert stream is not None and isinstance(stream.source, KafkaSource)
-    of_topic = replace(stream, source=replace(stream.source, topic=topic))
+    assert stream is not None
     remarks = remarks_on(options, topic)
-    intake = Intake(Plan(of_topic, "", "", 1, ends={partition: r.end}), remarks)
+    intake = Intake(replace(stream.kafka_source, topic=topic), remarks, {partition: r.end})
     known = r.known.floored(task.watermark_us)
     first = min(known.at, r.start)
     # What was read and counted before is cut off: of it only the account and the event time are wanted.
     clock = task.clock_us / 1e6
-    progress = Progress(of_topic, topic, partition, first, replace(known.time), lambda: clock)
+    progress = Progress(stream, topic, partition, first, replace(known.time), lambda: clock)
     intake.begin(partition, progress, [r.start] * (first < r.start))
     for messages in reading(options, r.place, first, r.end, BATCH_MESSAGES):
         intake.take(messages)

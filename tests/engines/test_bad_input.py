@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
@@ -62,7 +63,7 @@ MESSAGES: dict[str, tuple[bytes | None, str]] = {
 
 
 def run_locally(stream: Stream, _: Any, __: Path) -> tuple[pa.Table, Account]:
-    summary = run(stream, until="latest")
+    summary = run(stream, RunOptions(until="latest"))
     return summary.table, summary.account
 
 

@@ -18,6 +18,7 @@ from streamgauge.apps.trending.answers import windows
 from streamgauge.apps.trending.exact import read_exact
 from streamgauge.apps.trending.stream import trending
 from streamgauge.apps.trending.summary import Summary
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.accounting import Account
@@ -29,7 +30,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
 def off_kafka(stream: Stream) -> tuple[pa.Table, Account]:
-    summary = run(stream, until="latest")
+    summary = run(stream, RunOptions(until="latest"))
     return summary.table, summary.account
 
 

@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
@@ -95,7 +96,7 @@ def test_the_same_windows_sketches_and_account_as_straight_off_kafka(
     written = KafkaSink(f"{filled}.windows", kafka.bootstrap_servers)
     query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"), written)
     assert len(query.recentProgress) >= 4
-    summary = run(stream, until="latest")
+    summary = run(stream, RunOptions(until="latest"))
     assert account_of(query) == summary.account
     assert summary.account.balanced
     assert summary.account.late == 15
@@ -122,7 +123,7 @@ def test_a_bounded_read_merges_in_one_go(
 
     stream = everything_from(filled, asked)
     table = as_table(on_spark(stream, spark, streaming=False, dead_letters=None))
-    same_tables(table, merge(run(stream, until="latest", dead_letters=None).table), draws=False)
+    same_tables(table, merge(run(stream, RunOptions(until="latest", dead_letters=None)).table), draws=False)
 
 
 DRIVER = """
@@ -175,7 +176,7 @@ def test_a_killed_query_goes_on_without_loss_or_double_counting(
     table = on_spark(stream, spark, max_per_trigger=2_000, dead_letters=None)
     query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
     assert query.recentProgress[0]["batchId"] == last
-    summary = run(stream, until="latest", dead_letters=None)
+    summary = run(stream, RunOptions(until="latest", dead_letters=None))
     assert account_of(query) == summary.account
     same_tables(windows_of(tmp_path / "windows"), merge(summary.table), draws=False)
 

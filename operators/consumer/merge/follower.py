@@ -45,22 +45,16 @@ _GROUP = {
 class LogMerger:
     """Folds a run's deltas into windows and hands each on as it closes.
 
-    `hand_over` gets the table of sketches of a closed window, from the thread of `run`: once in a run, or
-    again, whole, if rows followed for one that only silence had closed. A window counts as handed over when
-    that returns: one for which it raised, and after a crash those handed over since the last commit, come
-    again. With several table partitions, each brings its own groups'
-    windows. What was handed over goes to `closed`.
+    The run's `on_window` gets the table of sketches of a closed window, from the thread of `run`: once in a
+    run, or again, whole, if rows followed for one that only silence had closed. A window counts as handed
+    over when that returns: one for which it raised, and after a crash those handed over since the last
+    commit, come again. With several table partitions, each brings its own groups' windows. What was handed
+    over goes to `closed`.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        hand_over: Callable[[pa.Table], None],
-        closed: ClosedWindows,
-        stopping: Callable[[], bool],
-    ) -> None:
+    def __init__(self, plan: Plan, closed: ClosedWindows, stopping: Callable[[], bool]) -> None:
         self._plan = plan
-        self._hand_over = hand_over
+        self._hand_over = plan.options.on_window or _nobody
         self._closed = closed
         self._stopping = stopping
         self._due = 0.0
@@ -264,7 +258,7 @@ class LogMerger:
         numbers = [place.partition for place in partitions]
         places = self._places(consumer, numbers) if numbers else {}
         for partition, place in places.items():
-            merger = Merger(self._plan.stream, range(self._partitions), self._plan.delivery)
+            merger = Merger(self._plan.stream, range(self._partitions), self._plan.options.delivery)
             if place is not None:
                 merger.resume(place.resume, place.state)
             self._gathers[partition] = Gather()
@@ -299,3 +293,7 @@ class LogMerger:
     def _refused(self, error: KafkaError, doing: str, right: str = "READ") -> KafkaException:
         topic, group = self._plan.table_topic, self._plan.merger_group
         return refused(error, f"{doing} the table topic {topic!r}", topic=topic, group=group, right=right)
+
+
+def _nobody(table: pa.Table) -> None:
+    """Who is told of windows in a run that tells nobody."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +26,7 @@ from ...table.merge import Accumulator
 from ...table.schema import START, schema_of
 from ..log.faults import DeltaError
 from ..log.state import Chain, LogState, Told, read_state, written
-
-DeliveryName = Literal["at_least_once", "exactly_once"]
+from ..options import DeliveryName
 
 
 @dataclass(slots=True)

@@ -63,7 +63,7 @@ class LogWatch:
     """Follows the first partition of the table topic, which tells of the whole run as each of them does."""
 
     def __init__(self, plan: Plan, place: Snapshot | None) -> None:
-        self.merger = Merger(plan.stream, range(plan.partitions), plan.delivery)
+        self.merger = Merger(plan.stream, range(plan.partitions), plan.options.delivery)
         if place is not None:
             self.merger.resume(place.resume, place.state)
         self._gather = Gather()

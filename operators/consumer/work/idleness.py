@@ -50,7 +50,7 @@ class Idleness:
                 if own.next >= self._plan.ends.get(partition, 0):
                     own.rest = self._rest(self._silences[partition].since(now), 0.0)
             return
-        patience = self._plan.idle_seconds
+        patience = self._plan.options.idle_seconds
         quiet = [p for p in found if self._silences[p].since(now) >= patience]
         ends = self._ends(quiet) if quiet and positions else {}
         for partition, own in found.items():

@@ -21,6 +21,7 @@ from ...kafka.topics import Admin, admin
 from ...sketching.intake import Intake
 from ...sketching.lateness import PartitionTime
 from ...sketching.progress import Progress
+from ...sketching.remarks import Remarks
 from ..group.membership import Committed, Membership, MembershipLost
 from ..log.messages import encode
 from ..log.tail import Ends, follow, read_tail
@@ -31,6 +32,8 @@ from .idleness import Idleness
 log = logging.getLogger("streamgauge.kafka")
 
 _ANSWER_SECONDS = 10.0
+_BATCH_MESSAGES = 200_000
+"""Messages read, decoded and sketched at a time, at most."""
 _FIRST_PORTION = 10_000
 _PORTION_SECONDS = 5.0
 _KEEP_SECONDS = 2.0
@@ -52,14 +55,15 @@ class Worker:
         self._clock = clock
         self._topic = plan.source.topic
         self._fingerprint = plan.stream.fingerprint()
-        self._intake = Intake(plan, alive=self._keep)
+        remarks = Remarks(self._topic, plan.source.value.schema, plan.dead_letter_topic)
+        self._intake = Intake(plan.source, remarks, plan.ends, alive=self._keep)
         self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
         self._delivery: Delivery | None = None
         self._admin: Admin | None = None
         self._idleness = Idleness(plan, self._administration, clock)
-        self._due = clock() + plan.checkpoint_seconds
+        self._due = clock() + plan.options.checkpoint_seconds
         self._membership = Membership(
             plan.config, plan.group_id, self._topic, self._fingerprint, self._revoked, self._lost
         )
@@ -100,7 +104,7 @@ class Worker:
             if due or full or self._all_read():
                 self._idleness.look(self._intake, self._positions(), anew=due)
                 self._checkpoint()
-                self._due = self._clock() + self._plan.checkpoint_seconds
+                self._due = self._clock() + self._plan.options.checkpoint_seconds
         except MembershipLost as error:
             log.warning("the group %s moved on without this worker: %s", self._plan.group_id, error)
             self._intake.forget()
@@ -127,7 +131,7 @@ class Worker:
             self._intake.take(messages.slice(low, high))
             each = max(wall.monotonic() - began, 1e-3) / (high - low)
             low = high
-            self._portion = max(1, min(int(_PORTION_SECONDS / each), self._plan.batch_messages))
+            self._portion = max(1, min(int(_PORTION_SECONDS / each), _BATCH_MESSAGES))
             self._keep()
 
     def _keep(self) -> None:
@@ -171,7 +175,7 @@ class Worker:
         if not deltas and not intake.dead:
             return
         assert self._delivery is not None
-        deltas = [replace(delta, source=plan.source_id) for delta in deltas]
+        deltas = [replace(delta, source=plan.topic_id) for delta in deltas]
         messages = [m for delta in deltas for m in encode(delta, plan.table_topic, plan.table_partitions)]
         if plan.dead_letter_topic is not None:
             messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
@@ -210,7 +214,7 @@ class Worker:
             )
         else:
             self._reader.assign(starts)
-        self._ahead = ReadAhead(self._reader, self._plan.batch_messages)
+        self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
 
     def _where(self, partitions: set[int]) -> dict[int, Ends]:
         places: dict[int, Committed] = {}
@@ -224,13 +228,13 @@ class Worker:
         return self._follow_log(places)
 
     def _place(self, offset: int, time: PartitionTime | None = None) -> Committed:
-        ids = self._plan.source_id, self._plan.table_id
+        ids = self._plan.topic_id, self._plan.table_id
         return Committed(offset, time or PartitionTime(), (), self._fingerprint, *ids)
 
     def _follow_log(self, places: dict[int, Committed]) -> dict[int, Ends]:
         """At least once, deltas may lie in the log that were never committed."""
         plan = self._plan
-        if plan.delivery == "exactly_once":
+        if plan.options.delivery == "exactly_once":
             self._delivery = self._delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
             return {partition: Ends(place) for partition, place in places.items()}
         starts = {

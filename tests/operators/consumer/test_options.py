@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -40,5 +41,5 @@ def test_an_option_that_no_run_can_have_is_named(name: str, given: Any, told: st
     source = Stream.from_kafka("posts", value=json({"x": pl.Int64}), bootstrap_servers="localhost:1")
     stream = source.tumbling("1m").agg(posts=count())
     with pytest.raises((TypeError, ValueError), match=told) as refused:
-        start(stream, **{name: given})
+        start(stream, RunOptions(**{name: given}))
     assert str(refused.value).startswith(f"{name} is {given!r}")

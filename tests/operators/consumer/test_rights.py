@@ -27,6 +27,7 @@ from confluent_kafka.admin import (
 )
 
 from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -144,7 +145,7 @@ def test_rights_under_ones_own_names_are_enough(ground: Callable[[], Ground], de
     here = ground()
     here.give(here.rights)
     for group in (None, here.group, here.group):
-        summary = run(here.stream, until="latest", group_id=group, delivery=delivery)
+        summary = run(here.stream, RunOptions(until="latest", group_id=group, delivery=delivery))
         assert summary.account == Account(3, counted=2, dead_lettered=1)
 
 
@@ -152,10 +153,10 @@ def test_topics_that_are_there_need_no_right_to_be_created(ground: Callable[[], 
     here = ground()
     here.give([right for right in here.rights if right[2] is not CREATE])
     with pytest.raises(TopicError, match=rf"right CREATE on the topic '{here.group}\.table\.\w+', or "):
-        run(here.stream, until="latest", group_id=here.group)
+        run(here.stream, RunOptions(until="latest", group_id=here.group))
     here.make(f"{here.group}.table.{here.stream.fingerprint()}")
     here.make(f"{here.topic}.dead-letters")
-    summary = run(here.stream, until="latest", group_id=here.group)
+    summary = run(here.stream, RunOptions(until="latest", group_id=here.group))
     assert summary.account == Account(3, counted=2, dead_lettered=1)
 
 
@@ -183,7 +184,7 @@ def test_a_missing_right_is_named(
     names = {"topic": here.topic, "group": here.group}
     here.give([right for right in here.rights if right != (kind, names[name], operation)])
     with pytest.raises((Refused, TopicError)) as refused:
-        run(here.stream, until="latest", group_id=here.group, delivery=delivery)
+        run(here.stream, RunOptions(until="latest", group_id=here.group, delivery=delivery))
     assert told.format(**names) in str(refused.value)
 
 
@@ -198,9 +199,9 @@ def test_a_dead_letter_that_may_not_be_sent_is_sent_when_it_may(
     describe = (TOPIC, "other-", AclOperation.DESCRIBE)
     here.give([*here.rights, describe])
     with pytest.raises(Refused, match=f"WRITE on the topic .*'other-{letters}'"):
-        run(here.stream, until="latest", **options)
+        run(here.stream, RunOptions(until="latest", **options))
     here.give([*here.rights, describe, (TOPIC, "other-", WRITE)])
-    summary = run(here.stream, until="latest", **options)
+    summary = run(here.stream, RunOptions(until="latest", **options))
     assert summary.account == Account(3, counted=2, dead_lettered=1)
     markers = 1 if delivery == "exactly_once" else 0
     assert here.written(f"other-{letters}") == 1 + markers

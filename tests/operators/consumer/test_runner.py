@@ -16,7 +16,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators.consumer.runner import Run, run, start
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.run import Run
+from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import TopicError, admin, partitions_of
@@ -51,7 +53,7 @@ def read(kafka: Any, topic: str) -> list[Any]:
 def test_a_bounded_run_gives_what_one_pass_gives(kafka, posts, same, delivery: str) -> None:
     topic = posts()
     topic.send(9_000)
-    summary = run(topic.stream, delivery=delivery, until="latest", checkpoint_seconds=0.1)
+    summary = run(topic.stream, RunOptions(delivery=delivery, until="latest", checkpoint_seconds=0.1))
     table, account = topic.one_pass()
     assert account.balanced
     assert summary.account == account
@@ -71,7 +73,7 @@ def test_windows_close_on_an_idle_stream(kafka, posts) -> None:
 
     topic, windows = posts(2), Windows()
     stream = Stream(topic.stream.source, topic.stream.time).tumbling("2s", delay="0s").agg(posts=count())
-    running = start(stream, on_window=windows, idle_seconds=0.3, checkpoint_seconds=0.1)
+    running = start(stream, RunOptions(on_window=windows, idle_seconds=0.3, checkpoint_seconds=0.1))
     now = int(datetime.now(UTC).timestamp() * 1e6)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce(topic.topic, f'{{"user": 1, "at": {now}, "tags": []}}'.encode(), partition=0)
@@ -92,19 +94,19 @@ def test_a_run_leaves_no_connection_behind(posts, delivery: str) -> None:
     topic = posts(2)
     topic.send(100)
     options = {"group_id": topic.topic, "until": "latest", "delivery": delivery}
-    run(topic.stream, **options)
+    run(topic.stream, RunOptions(**options))
     gc.collect()
     gc.disable()  # nor must it wait for a collection
     try:
         before = connections()
-        run(topic.stream, **options)
+        run(topic.stream, RunOptions(**options))
         until(lambda: connections() <= before, 20)
     finally:
         gc.enable()
 
 
 def test_an_empty_topic_gives_an_empty_table(posts) -> None:
-    summary = run(posts().stream, until="latest")
+    summary = run(posts().stream, RunOptions(until="latest"))
     assert summary.account == Account() and summary.table.num_rows == 0 and summary.windows().height == 0
 
 
@@ -114,13 +116,13 @@ def test_a_topic_that_does_not_exist_is_named(posts) -> None:
         "nowhere", value=stream.source.value, bootstrap_servers=stream.source.bootstrap_servers
     )
     with pytest.raises(TopicError, match="no topic 'nowhere'"):
-        run(missing.tumbling("1m").agg(posts=count()), until="latest")
+        run(missing.tumbling("1m").agg(posts=count()), RunOptions(until="latest"))
 
 
 def test_a_stream_of_frames_can_not_be_run() -> None:
     stream = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
     with pytest.raises(TypeError, match="from_kafka"):
-        run(stream)
+        run(stream, RunOptions())
 
 
 def test_a_callback_that_fails_ends_the_run_with_its_error(posts) -> None:
@@ -131,7 +133,7 @@ def test_a_callback_that_fails_ends_the_run_with_its_error(posts) -> None:
         raise LookupError("no room on the wall")
 
     with pytest.raises(LookupError, match="no room"):
-        run(topic.stream, until="latest", on_window=fail)
+        run(topic.stream, RunOptions(until="latest", on_window=fail))
 
 
 def test_a_slow_callback_holds_nobody_up_who_looks_at_the_run(posts) -> None:
@@ -143,7 +145,7 @@ def test_a_slow_callback_holds_nobody_up_who_looks_at_the_run(posts) -> None:
         entered.set()
         assert go_on.wait(120)
 
-    running = start(topic.stream, on_window=slow)
+    running = start(topic.stream, RunOptions(on_window=slow))
     try:
         assert entered.wait(60)
         with ThreadPoolExecutor(1) as pool:
@@ -161,7 +163,7 @@ def test_a_run_on_its_own_leaves_no_group_and_no_table_topic(kafka, posts) -> No
     topic = posts()
     topic.send(100)
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
-    running: Run = start(topic.stream, until="latest")
+    running: Run = start(topic.stream, RunOptions(until="latest"))
     running.wait(60)
     until(lambda: running.plan.table_topic not in client.list_topics(timeout=10).topics)
     groups = {group.group_id for group in client.list_consumer_groups().result(30).valid}
@@ -185,7 +187,7 @@ def test_ctrl_c_returns_when_the_run_has_ended_and_not_before(posts) -> None:
 
     helper = threading.Thread(target=interrupt)
     helper.start()
-    summary = run(topic.stream, on_window=lambda _: closed.set(), checkpoint_seconds=0.1)
+    summary = run(topic.stream, RunOptions(on_window=lambda _: closed.set(), checkpoint_seconds=0.1))
     helper.join()
     assert summary.interrupted
     left = {thread.name for thread in threading.enumerate()} - before
@@ -196,7 +198,7 @@ def test_a_run_that_its_program_leaves_behind_ends_in_order(posts, monkeypatch) 
     left: list[Callable[[], None]] = []
     monkeypatch.setattr(atexit, "register", left.append)
     monkeypatch.setattr(atexit, "unregister", left.remove)
-    running = start(posts(1).stream)
+    running = start(posts(1).stream, RunOptions())
     (abandoned,) = left
     abandoned()
     assert not running.running

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -15,6 +15,7 @@ from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.sketching.intake import Intake
 from streamgauge.operators.sketching.progress import Progress
+from streamgauge.operators.sketching.remarks import Remarks
 
 
 class Lines:
@@ -35,7 +36,7 @@ def stream(value: object) -> Stream:
 
 def test_rows_are_counted_and_refused_messages_become_dead_letters_with_their_reasons() -> None:
     asked = stream(Lines())
-    intake = Intake(Plan(asked, "g", "t", 1))
+    intake = Intake(asked.kafka_source, Remarks("posts", {}))
     intake.begin(0, Progress(asked, "lines", 0, 0), [])
     intake.take(Messages.of([b"2", b"x", b"3", b"4", None, bytes([255])], timestamps=[1_000] * 6))
     assert [(letter.offset, letter.reason) for letter in intake.dead] == [
@@ -61,7 +62,7 @@ def test_a_decoder_that_worker_processes_cannot_import_is_refused_before_they_st
         pass
 
     with pytest.raises(TypeError, match=r"the decoder Local is defined where .* or run with workers=1"):
-        start(stream(Local()), workers=2)
+        start(stream(Local()), RunOptions(workers=2))
 
 
 def test_what_is_not_a_decoder_is_refused() -> None:

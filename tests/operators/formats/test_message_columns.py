@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct, max, top_k
 from streamgauge.operators.definition.stream import Stream
@@ -109,7 +110,7 @@ def test_what_is_not_a_part_of_a_message_is_refused(message, error, words: str) 
 
 
 def run_locally(stream: Stream, _: Any, __: Path) -> tuple[pa.Table, Account]:
-    summary = run(stream, until="latest")
+    summary = run(stream, RunOptions(until="latest"))
     return summary.table, summary.account
 
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, sum
 from streamgauge.operators.definition.stream import Stream
@@ -79,8 +80,8 @@ def test_a_run_ends_there_or_counts_what_it_skips_among_the_dead_letters(
         return found.tumbling("1h").agg(posts=count(), total=sum("n"))
 
     with pytest.raises(CorruptError, match="what lies at offset 20 is broken"):
-        run(posts("stop"), until="latest")
-    done = run(posts("skip"), until="latest")
+        run(posts("stop"), RunOptions(until="latest"))
+    done = run(posts("skip"), RunOptions(until="latest"))
     assert done.account == Account(read=60, counted=50, dead_lettered=10) and done.account.balanced
     assert done.windows()["total"].to_list() == [sum_of(60) - sum_of(30) + sum_of(20)]
     letters = (f"{topic}.dead-letters", 0)

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from confluent_kafka import Producer
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -139,7 +140,7 @@ def test_a_run_and_a_task_of_sparks_read_with_them_too(secure: SecureKafka, tmp_
         .tumbling("1h")
         .agg(posts=count())
     )
-    assert run(stream, until="latest").windows()["posts"].to_list() == [1]
+    assert run(stream, RunOptions(until="latest")).windows()["posts"].to_list() == [1]
     options = KafkaOptions.parse({"kafka.bootstrap.servers": at}, stream, config)
     task = Task((Range(("posts", 0), 0, 1, Known(0)),), 0, 1_700_000_000_000_000)
     assert sum(batch.num_rows for batch in read_task(options, task)) >= 1

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
@@ -127,7 +128,7 @@ def test_a_run_tells_none(kafka: Any, posts: Any, caplog: pytest.LogCaptureFixtu
         caplog.at_level(logging.DEBUG, "streamgauge.kafka"),
         caplog.at_level(logging.DEBUG, LIBRARY_LOG.name),
     ):
-        summary = run(topic.stream, until="latest")
+        summary = run(topic.stream, RunOptions(until="latest"))
     printed = capfd.readouterr()
     assert summary.account.read == 600 and caplog.text
     assert MARK not in caplog.text + printed.out + printed.err + repr(summary) + str(summary.table.schema)

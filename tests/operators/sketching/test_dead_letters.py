@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -71,7 +72,7 @@ def test_a_message_as_large_as_its_topic_takes(kafka: Any, delivery: str) -> Non
     source = Stream.from_kafka(topic, value=json({"a": pl.Int64}), bootstrap_servers=kafka.bootstrap_servers)
     stream = source.tumbling("1m").agg(posts=count())
     for dead in ("", f"{topic}.narrow"):
-        summary = run(stream, until="latest", delivery=delivery, dead_letters=dead)
+        summary = run(stream, RunOptions(until="latest", delivery=delivery, dead_letters=dead))
         assert summary.account == Account(3, counted=1, dead_lettered=2)
         found = letters_of(kafka, dead or f"{topic}.dead-letters")
         large, small = sorted(found, key=lambda letter: dict(letter.headers())["offset"])

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
@@ -16,12 +15,13 @@ from streamgauge.operators.formats.messages import Broken, Messages
 from streamgauge.operators.kafka.source import ReadError
 from streamgauge.operators.sketching.intake import Intake
 from streamgauge.operators.sketching.progress import Progress
+from streamgauge.operators.sketching.remarks import Remarks
 
 STREAM = Stream.from_kafka("posts", value=json({"n": pl.Int64})).tumbling("1m").agg(posts=count())
 
 
 def test_messages_of_a_partition_that_come_out_of_order_are_not_judged_by_it() -> None:
-    intake = Intake(Plan(STREAM, "g", "t", 2))
+    intake = Intake(STREAM.kafka_source, Remarks("posts", {}))
     for partition in (0, 1):
         intake.begin(partition, Progress(STREAM, "posts", partition, 0), [])
     stamps = [1_700_000_000_000 + n for n in range(6)]
@@ -33,7 +33,7 @@ def test_messages_of_a_partition_that_come_out_of_order_are_not_judged_by_it() -
 
 
 def test_offsets_that_can_not_be_read_count_one_each_in_the_deltas_that_they_belong_to() -> None:
-    intake = Intake(Plan(STREAM, "g", "t", 1, ends={0: 40}))
+    intake = Intake(STREAM.kafka_source, Remarks("posts", {}), {0: 40})
     intake.begin(0, Progress(STREAM, "posts", 0, 10), [12, 20, 25])
     broken = Broken("posts", 0, 15, 50, "its checksum is wrong", b"bytes")
     intake.take(Messages.skipped(replace(broken, partition=1)))  # another worker's

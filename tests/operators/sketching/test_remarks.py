@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.decode import Decoded
@@ -18,6 +17,7 @@ from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.sketching.intake import Intake
 from streamgauge.operators.sketching.progress import Progress
+from streamgauge.operators.sketching.remarks import Remarks
 
 PERSON = pl.Struct({"name": pl.String, "city": pl.String})
 
@@ -25,7 +25,8 @@ PERSON = pl.Struct({"name": pl.String, "city": pl.String})
 def intake(schema: Any, time: str | None = None) -> Intake:
     source = Stream.from_kafka("posts", value=json(schema), time=time)
     stream = source.tumbling("1m", max_ahead=None).agg(n=count())
-    found = Intake(Plan(stream, "g", "t", 1, dead_letter_topic="posts.dead-letters"))
+    schema = stream.kafka_source.value.schema
+    found = Intake(stream.kafka_source, Remarks("posts", schema, "posts.dead-letters"))
     found.begin(0, Progress(stream, "posts", 0, 0), [])
     return found
 
@@ -95,7 +96,7 @@ class Nothing:
 
 def test_fields_are_looked_for_in_messages_however_deep() -> None:
     stream = Stream.from_kafka("posts", value=Nothing()).tumbling("1m").agg(n=count())
-    taken = Intake(Plan(stream, "g", "t", 1))
+    taken = Intake(stream.kafka_source, Remarks("posts", stream.kafka_source.value.schema))
     taken.begin(0, Progress(stream, "posts", 0, 0), [])
     taken.take(batch([b'{"a":' * 50_000 + b"1" + b"}" * 50_000]))
     taken.remarks.look(1, 1)
@@ -143,7 +144,7 @@ def test_on_spark_one_process_says_it_once_from_task_to_task(monkeypatch: pytest
 
 
 def test_a_summary_reads_as_a_line_and_its_remarks() -> None:
-    from streamgauge.operators.consumer.runner import Summary
+    from streamgauge.operators.consumer.summary import Summary
     from streamgauge.operators.sketching.accounting import Account
 
     account = Account(read=10_000, counted=2, dead_lettered=9_998)

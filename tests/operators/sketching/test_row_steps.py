@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.decode import Decoded
@@ -18,6 +17,7 @@ from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.intake import Intake
 from streamgauge.operators.sketching.lateness import PartitionTime
 from streamgauge.operators.sketching.progress import Progress
+from streamgauge.operators.sketching.remarks import Remarks
 from streamgauge.operators.sketching.row_steps import RowSteps
 from streamgauge.operators.sketching.sketcher import Sketcher
 
@@ -83,7 +83,7 @@ def source_of(value: Any) -> Stream:
 
 def taken(values: list[bytes], alive: Any = None, value: Any = None) -> tuple[Intake, Account]:
     stream = source_of(value or Fragile()).tumbling("1m").agg(posts=count())
-    intake = Intake(Plan(stream, "group", "table", 1), alive=alive)
+    intake = Intake(stream.kafka_source, Remarks("posts", {}), alive=alive)
     intake.begin(0, Progress(stream, "posts", 0, 0), [])
     n = len(values)
     numbers, stamps = np.arange(n), np.full(n, 1_767_225_600_000)

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka.admin import NewPartitions
 
 from streamgauge.operators.consumer.group.history import GroupHistory
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition import tree
 from streamgauge.operators.definition.aggregates import count, top_k
@@ -45,21 +46,21 @@ def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_
     topic = posts()
     topic.send(2_000)
     options = {"group_id": topic.topic, "until": "latest"}
-    run(topic.stream, **options)
+    run(topic.stream, RunOptions(**options))
     changed = Stream(topic.stream.source, topic.stream.time, topic.stream.steps).tumbling("20s", delay="2s")
     changed = changed.agg(**{**topic.stream.aggregates, "more": count()})
     with pytest.raises(DefinitionChanged) as told:
-        run(changed, **options)
+        run(changed, RunOptions(**options))
     assert "the window changed from tumbling 10s to tumbling 20s" in str(told.value)
     assert 'the aggregate "more" was added' in str(told.value) and "group_id of its own" in str(told.value)
     with pytest.raises(DefinitionChanged, match=FILTERED):
-        run(filtered(topic), **options)
+        run(filtered(topic), RunOptions(**options))
     topic.send(2_000)
-    running = start(topic.stream, group_id=topic.topic)
+    running = start(topic.stream, RunOptions(group_id=topic.topic))
     with pytest.raises(DefinitionChanged, match="20s"):
-        start(changed, group_id=topic.topic)
+        start(changed, RunOptions(group_id=topic.topic))
     with pytest.raises(DefinitionChanged, match=FILTERED):
-        start(filtered(topic), group_id=topic.topic)
+        start(filtered(topic), RunOptions(group_id=topic.topic))
     until(lambda: running.summary().account.read == 4_000)
     running.stop()
     running.wait(60)
@@ -111,7 +112,7 @@ def test_another_polars_and_another_question_go_on_with_all_rows(posts, same, mo
     topic = posts(2)
     topic.send(2_000)
     options = {"group_id": topic.topic, "until": "latest"}
-    before = start(topic.stream, **options)
+    before = start(topic.stream, RunOptions(**options))
     before.wait(60)  # and leaves windows open
     serialised = tree._serialised
 
@@ -128,7 +129,7 @@ def test_another_polars_and_another_question_go_on_with_all_rows(posts, same, mo
     topic.send(2_000)
     stream = topic.stream
     stream = replace(stream, aggregates={**stream.aggregates, "tags": top_k("tags", k=1).typed(pa.string())})
-    after = start(stream, **options)
+    after = start(stream, RunOptions(**options))
     found = after.wait(60)
     table, account = topic.one_pass()
     assert after.plan.table_topic == before.plan.table_topic
@@ -153,13 +154,13 @@ def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(
         tables[table.column("window_start")[0].as_py()] = table.column("posts")[0].as_py()
 
     options = {"group_id": topic.topic, "until": "latest", "on_window": tell}
-    table_topic = start(topic.stream, **options)
+    table_topic = start(topic.stream, RunOptions(**options))
     table_topic.wait(60)
     # As after offsets.retention.minutes without a member.
     for group in (topic.topic, f"{topic.topic}.merger"):
         client.delete_consumer_groups([group])[group].result(30)
     topic.send(2_000)
-    found = run(topic.stream, **options)
+    found = run(topic.stream, RunOptions(**options))
     table, account = topic.one_pass()
     assert (found.account, found.duplicates, found.lag) == (account, 0, 0)
     starts = table.column("window_start").to_pylist()
@@ -169,7 +170,7 @@ def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(
     client.delete_topics([name])[name].result(30)
     until(lambda: name not in client.list_topics(timeout=10).topics)
     with pytest.raises(TopicError, match=rf"table topic '{name}' .*was deleted.*new group_id"):
-        run(topic.stream, **options)
+        run(topic.stream, RunOptions(**options))
 
 
 def test_a_topic_that_is_made_anew_is_refused_at_the_start_and_while_running(kafka, posts) -> None:
@@ -177,14 +178,14 @@ def test_a_topic_that_is_made_anew_is_refused_at_the_start_and_while_running(kaf
     topic.send(500)
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
     options = {"group_id": topic.topic, "checkpoint_seconds": 0.1}
-    running = start(topic.stream, **options)
+    running = start(topic.stream, RunOptions(**options))
     until(lambda: running.summary().account.read == 500)
     make_anew(client, kafka, topic.topic, 2)
     topic.send(1_000)
     with pytest.raises(TopicError, match=f"'{topic.topic}' was deleted"):
         running.wait(60)
     with pytest.raises(TopicError, match=f"'{topic.topic}' was deleted and made anew.*new group_id"):
-        run(topic.stream, until="latest", **options)
+        run(topic.stream, RunOptions(until="latest", **options))
 
 
 def test_from_latest_on_is_decided_once_and_added_partitions_are_read_whole(kafka, posts) -> None:
@@ -193,11 +194,11 @@ def test_from_latest_on_is_decided_once_and_added_partitions_are_read_whole(kafk
     topic = posts(1, **{"topic.metadata.refresh.interval.ms": 300})
     topic.send(100)
     options = {"group_id": topic.topic, "start": "latest", "checkpoint_seconds": 0.1}
-    first = start(topic.stream, **options)
+    first = start(topic.stream, RunOptions(**options))
     first.stop()
     first.wait(60)
     topic.send(50)  # while nobody runs
-    running = start(topic.stream, **options)
+    running = start(topic.stream, RunOptions(**options))
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
     client.create_partitions([NewPartitions(topic.topic, 2)])[topic.topic].result(30)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 
 from ....waiting import until
@@ -18,7 +19,7 @@ def test_a_later_run_of_the_group_goes_on_where_the_last_ended(posts, same, deli
     options = {"delivery": delivery, "until": "latest", "group_id": topic.topic, "on_window": windows}
     for n in (4_000, 0, 500, 4_500):
         topic.send(n)
-        summary = run(topic.stream, **options)
+        summary = run(topic.stream, RunOptions(**options))
         assert summary.account == topic.one_pass()[1]
     same(windows.table(), topic.one_pass()[0])
     assert summary.duplicates == 0
@@ -27,10 +28,10 @@ def test_a_later_run_of_the_group_goes_on_where_the_last_ended(posts, same, deli
 def test_two_runs_share_a_group_and_hand_over(posts, same) -> None:
     topic, windows = posts(4), Windows()
     options = {"group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
-    one = start(topic.stream, **options)
+    one = start(topic.stream, RunOptions(**options))
     topic.send(2_000)
     until(lambda: one.summary().account.read > 0)
-    two = start(topic.stream, **options)
+    two = start(topic.stream, RunOptions(**options))
     until(lambda: two.assigned == 2)
     topic.send(2_000)
     until(lambda: one.summary().account.read + two.summary().account.read >= 4_000)
@@ -40,5 +41,5 @@ def test_two_runs_share_a_group_and_hand_over(posts, same) -> None:
     until(lambda: two.summary().account.read == 6_000)
     two.stop()
     assert two.wait(60).account == topic.one_pass()[1]
-    run(topic.stream, until="latest", **options)
+    run(topic.stream, RunOptions(until="latest", **options))
     same(windows.table(), topic.one_pass()[0])

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from streamgauge.operators.consumer.group import nameless
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 
 from ....waiting import until
@@ -26,12 +27,12 @@ def test_what_dead_runs_left_is_removed_and_nothing_else(
     named = f"{topic.topic}.mine.table.0"
     for name in (f"{old}.table.1", f"{young}.table.1", named):
         kafka.create_topic(name)
-    run(topic.stream, until="latest")
+    run(topic.stream, RunOptions(until="latest"))
     until(lambda: f"{old}.table.1" not in admin.list_topics(timeout=30).topics)
-    alive = start(topic.stream)
+    alive = start(topic.stream, RunOptions())
     until(lambda: alive.assigned == 1)
     monkeypatch.setattr(nameless, "LEAST_AGE", timedelta(0))
-    run(topic.stream, until="latest")
+    run(topic.stream, RunOptions(until="latest"))
     until(lambda: f"{young}.table.1" not in admin.list_topics(timeout=30).topics)
     assert {named, alive.plan.table_topic} <= admin.list_topics(timeout=30).topics.keys()
     alive.stop()

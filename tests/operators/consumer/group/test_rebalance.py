@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from streamgauge.operators.consumer.group import membership
 from streamgauge.operators.consumer.group.rebalance import Rebalance
 from streamgauge.operators.consumer.merge import follower
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.kafka.faults import Refused
 from streamgauge.operators.table.merge import merge
@@ -41,24 +42,24 @@ def test_two_runs_hand_over(posts: Any, same: Any, protocol: dict[str, Any]) -> 
         "on_window": lambda table: tables.update({table.column("window_start")[0]: table}),
     }
     stream = settings(topic, **protocol)
-    one = start(stream, **options)
+    one = start(stream, RunOptions(**options))
     topic.send(1_000)
     until(lambda: one.summary().account.read > 0)
-    two = start(stream, **options)
+    two = start(stream, RunOptions(**options))
     until(lambda: (one.assigned, two.assigned) == (2, 2))
     topic.send(1_000)
     one.stop()
     until(lambda: max(one.summary().account.read, two.summary().account.read) == 2_000)
     two.stop()
     one.wait(60), two.wait(60)
-    summary = run(stream, until="latest", **options)
+    summary = run(stream, RunOptions(until="latest", **options))
     assert (summary.account, summary.lag) == (topic.one_pass()[1], 0)
     same(merge(tables.values()), topic.one_pass()[0])
 
 
 def test_a_setting_that_the_group_refuses_ends_the_run_by_name(posts: Any) -> None:
     with pytest.raises(Refused, match=r"session\.timeout\.ms must lie between"):
-        run(settings(posts(), **{"session.timeout.ms": 3_000}), until="latest")
+        run(settings(posts(), **{"session.timeout.ms": 3_000}), RunOptions(until="latest"))
 
 
 @pytest.mark.parametrize(
@@ -75,4 +76,4 @@ def test_what_is_raised_out_of_a_rebalance_ends_the_run(
     topic = posts()
     topic.send(10)
     with pytest.raises(error, match=r"Failed to set assignment|broke off: .*Failed to set assignment"):
-        run(settings(topic, **COOPERATIVE), until="latest")
+        run(settings(topic, **COOPERATIVE), RunOptions(until="latest"))

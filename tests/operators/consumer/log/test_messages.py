@@ -6,6 +6,7 @@ import pytest
 
 from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.log.messages import encode, table_topic
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -21,7 +22,7 @@ def test_groups_are_spread_over_several_table_partitions(posts) -> None:
     topic.send(3_000)
     stream = topic.stream
     keyed = Stream(stream.source, stream.time).group_by("user").tumbling("10s").agg(posts=count())
-    summary = run(keyed, until="latest", table_partitions=3)
+    summary = run(keyed, RunOptions(until="latest", table_partitions=3))
     table, account = topic.one_pass(keyed)
     assert summary.account == account
     assert merge(summary.table).equals(merge(table))
@@ -40,4 +41,4 @@ def test_deltas_of_another_definition_are_refused_by_name(kafka, posts) -> None:
         producer.produce(name, message.value, headers=list(message.headers), partition=0)
     producer.flush(30)
     with pytest.raises(DeltaError, match=f"0123456789abcdef.*{stream.fingerprint()}"):
-        run(stream, until="latest", group_id=group)
+        run(stream, RunOptions(until="latest", group_id=group))

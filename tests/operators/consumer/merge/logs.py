@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from streamgauge.operators.consumer.log.messages import TOPIC_CONFIG, encode
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
 from streamgauge.operators.consumer.merge.follower import LogMerger
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
@@ -45,7 +46,7 @@ class Log:
         )
         stream = source.tumbling("1m", delay="0s").agg(posts=count(), users=distinct("user"))
         name = f"log-{uuid.uuid4().hex[:8]}"
-        self.plan = Plan(stream, name, f"{name}.table", self.partitions, source_id="one")
+        self.plan = Plan(stream, name, f"{name}.table", self.partitions, topic_id="one")
         self.client = admin(self.plan.config)
         ensure_topic(self.client, self.plan.table_topic, 1, TOPIC_CONFIG)
         self.inputs = [Progress(stream, "posts", p, 0, clock=lambda: 2e9) for p in range(self.partitions)]
@@ -93,7 +94,8 @@ class Log:
             self.told.append((int(minute), table.column("posts")[0].as_py()))
 
         closed = ClosedWindows(schema_of(self.plan.stream), 100)
-        merger = LogMerger(self.plan, told, closed, lambda: len(self.told) >= until)
+        plan = replace(self.plan, options=RunOptions(on_window=told))
+        merger = LogMerger(plan, closed, lambda: len(self.told) >= until)
         merger.run()
         return merger
 

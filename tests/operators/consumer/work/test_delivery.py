@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from streamgauge.operators.consumer.group.membership import Membership
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 
 from ....waiting import until
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.kafka
 def test_kill_9_of_a_worker_process_loses_and_repeats_nothing(posts, same, delivery: str) -> None:
     topic, windows = posts(4), Windows()
     options = {"delivery": delivery, "group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
-    running = start(topic.stream, workers=2, **options)
+    running = start(topic.stream, RunOptions(workers=2, **options))
     for round in range(6):
         topic.send(2_000)
         seen = running.summary().account.read
@@ -31,7 +32,7 @@ def test_kill_9_of_a_worker_process_loses_and_repeats_nothing(posts, same, deliv
     until(lambda: running.summary().account.read == 12_000)
     running.stop()
     assert running.wait(60).account == topic.one_pass()[1]
-    summary = run(topic.stream, until="latest", **options)
+    summary = run(topic.stream, RunOptions(until="latest", **options))
     assert summary.account == topic.one_pass()[1]
     assert summary.overlaps == 0
     same(windows.table(), topic.one_pass()[0])
@@ -50,9 +51,9 @@ def test_a_worker_that_dies_between_its_deltas_and_its_commit_repeats_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(Membership, "commit", die)
         with pytest.raises(SystemError, match="lightning"):
-            run(topic.stream, **options)
+            run(topic.stream, RunOptions(**options))
     topic.send(3_000)
-    summary = run(topic.stream, **options)
+    summary = run(topic.stream, RunOptions(**options))
     table, account = topic.one_pass()
     assert (summary.account, summary.duplicates, summary.overlaps) == (account, 0, 0)
     same(windows.table(), table)
@@ -62,4 +63,4 @@ def test_a_transaction_timeout_beyond_the_brokers_own_ends_the_run_with_advice(p
     topic = posts(1, **{"transaction.timeout.ms": 2_000_000})
     topic.send(10)
     with pytest.raises(KafkaException, match=r"transaction\.max\.timeout\.ms \(900000"):
-        run(topic.stream, until="latest")
+        run(topic.stream, RunOptions(until="latest"))

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
-from streamgauge.operators.consumer.runner import Run, start
+from streamgauge.operators.consumer.run import Run
+from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.consumer.work.idleness import Idleness
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -23,6 +25,7 @@ from streamgauge.operators.formats.json import json
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.intake import Intake
 from streamgauge.operators.sketching.progress import Progress
+from streamgauge.operators.sketching.remarks import Remarks
 
 from ....waiting import until
 
@@ -48,7 +51,9 @@ def idle(run: Run) -> set[int]:
 
 @contextmanager
 def running(kafka: Any, topic: str, **options: Any) -> Iterator[Run]:
-    found = start(stream_of(kafka, topic), **{"idle_seconds": 0.3, "checkpoint_seconds": 0.1, **options})
+    found = start(
+        stream_of(kafka, topic), RunOptions(**{"idle_seconds": 0.3, "checkpoint_seconds": 0.1, **options})
+    )
     try:
         yield found
     finally:
@@ -106,7 +111,7 @@ def test_the_backlog_of_a_pause_counts_after_a_restart_with_several_table_partit
     @contextmanager
     def run() -> Iterator[Run]:
         told.append({})
-        found = start(keyed, idle_seconds=0.3, **options)
+        found = start(keyed, RunOptions(idle_seconds=0.3, **options))
         try:
             yield found
         finally:
@@ -171,7 +176,10 @@ def test_bad_messages_that_never_cease_hold_no_window_open(kafka: Any, topic: Ca
 def test_a_partition_that_was_read_to_its_end_rests_for_good_in_a_bounded_run(kafka: Any) -> None:
     plan = Plan(stream_of(kafka, "posts"), "group", "table", 3, ends={0: 2, 1: 5})
     now = [7.0]
-    intake, idleness = Intake(plan), Idleness(plan, lambda: None, lambda: now[0])
+    intake, idleness = (
+        Intake(plan.source, Remarks("posts", {}), plan.ends),
+        Idleness(plan, lambda: None, lambda: now[0]),
+    )
     for partition in range(3):
         intake.begin(partition, Progress(plan.stream, "posts", partition, 0), [])
         idleness.take_up(partition)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 
 from ....waiting import until
@@ -33,7 +34,7 @@ def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) ->
         topic, windows = posts(broker=broker), Windows()
         topic.send(3_000)
         options = {"group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
-        running = start(topic.stream, **options)
+        running = start(topic.stream, RunOptions(**options))
         until(lambda: running.summary().account.read == 3_000)
         with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
             kill_9(broker)
@@ -46,7 +47,7 @@ def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) ->
         running.stop()
         running.wait(40)
         broker.start()
-        summary = run(topic.stream, until="latest", **options)
+        summary = run(topic.stream, RunOptions(until="latest", **options))
         assert summary.account == topic.one_pass()[1]
         same(windows.table(), topic.one_pass()[0])
 
@@ -54,10 +55,10 @@ def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) ->
 def test_ends_behind_markers_of_transactions_are_reached(posts, same) -> None:
     topic = posts(2)
     topic.send(1_000, transaction=True)
-    summary = run(topic.stream, until="latest").account, run(topic.stream, until="latest").table
+    summaries = [run(topic.stream, RunOptions(until="latest")) for _ in range(2)]
     table, account = topic.one_pass()
-    assert summary[0] == account
-    same(summary[1], table)
+    assert summaries[0].account == account
+    same(summaries[1].table, table)
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
@@ -74,8 +75,8 @@ def test_what_failed_half_way_is_not_delivered(posts, same, monkeypatch, deliver
     with monkeypatch.context() as patch:
         patch.setattr(groups, "update", fail)
         with pytest.raises(SystemError, match="lightning"):
-            run(topic.stream, **options)
-    summary = run(topic.stream, **options)
+            run(topic.stream, RunOptions(**options))
+    summary = run(topic.stream, RunOptions(**options))
     table, account = topic.one_pass()
     assert (summary.account, summary.duplicates, summary.overlaps) == (account, 0, 0)
     same(summary.table, table)

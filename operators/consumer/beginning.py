@@ -1,0 +1,59 @@
+"""How a run begins: what is there is looked at, what it needs is made, and its plan is drawn up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ..definition.stream import Stream
+from ..formats.decode import check_importable
+from ..kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
+from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
+from .group.history import GroupHistory
+from .group.nameless import clear_away, group_name
+from .log.messages import TOPIC_CONFIG as TABLE
+from .options import RunOptions
+from .plan import Plan
+
+
+def plan_of(stream: Stream, options: RunOptions) -> Plan:
+    """What a run's workers and merger are to do; its topics are there then.
+
+    Raises what `runner.start` does.
+    """
+    source = stream.complete().kafka_source
+    if options.workers > 1:
+        check_importable(source.value)
+    client = admin(source.settings)
+    partitions = partitions_of(client, source.topic)
+    group_id = options.group_id or _own_group(client, source.topic)
+    history = GroupHistory(
+        client, source.settings, group_id, stream, source.topic, id_of(client, source.topic), partitions
+    )
+    if options.group_id is not None:
+        history.read()
+    table_partitions = ensure_topic(client, history.table_topic, options.table_partitions, TABLE)
+    if options.group_id is not None:
+        history.claim()
+    if (dead := options.dead_letter_topic(source.topic)) is not None:
+        ensure_topic(client, dead, 1, DEAD_LETTERS)
+    bounded, from_now = options.until == "latest", options.start == "latest"
+    ends = end_offsets(client, source.topic, partitions) if bounded or from_now else None
+    return Plan(
+        stream,
+        group_id,
+        history.table_topic,
+        partitions,
+        table_partitions,
+        options,
+        ends=ends if bounded else None,
+        starts=history.begin(ends if from_now else None),
+        topic_id=history.source_id,
+        table_id=id_of(client, history.table_topic),
+    )
+
+
+def _own_group(client: Admin, topic: str) -> str:
+    """The name of a run of its own; what dead ones left is removed beforehand."""
+    now = datetime.now(UTC)
+    clear_away(client, topic, now)
+    return group_name(topic, now)

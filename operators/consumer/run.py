@@ -1,0 +1,209 @@
+"""A running stream: its workers, its merger, and what came of them so far."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+import threading
+import time as wall
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from ..kafka.topic_watch import TopicWatch
+from ..kafka.topics import TopicError, admin, begin_offsets, end_offsets, remove
+from ..sketching.accounting import Account
+from ..table.schema import schema_of
+from .log.state import LogState
+from .merge.closed_windows import ClosedWindows
+from .merge.follower import LogMerger
+from .plan import Plan
+from .summary import Summary
+from .work.process import WorkerProcess
+from .work.worker import Worker
+
+log = logging.getLogger("streamgauge.kafka")
+
+_STOP_SECONDS = 20.0
+"""How long worker processes have to deliver what they hold before they are killed."""
+
+
+class Run:
+    """A running stream: look at it with `summary`, end it with `stop` and `wait`."""
+
+    def __init__(self, plan: Plan) -> None:
+        options = plan.options
+        self.plan = plan
+        self._admin = admin(plan.config)
+        self._closed = ClosedWindows(
+            schema_of(plan.stream), None if plan.ends is not None else options.keep_windows
+        )
+        ids = {plan.source.topic: plan.topic_id, plan.table_topic: plan.table_id}
+        self._topics = TopicWatch(self._admin, ids)
+        self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
+        self._errors: list[BaseException] = []
+        self._started = wall.monotonic()
+        self._merger = LogMerger(plan, self._closed, self._workers_done.is_set)
+        self._merging = self._thread("merger", self._merger.run)
+        self._processes = (
+            [WorkerProcess(plan.of_workers) for _ in range(options.workers)] if options.workers > 1 else []
+        )
+        self._worker = None if self._processes else Worker(plan, self._stop.is_set)
+        self._working = None if self._worker is None else self._thread("worker", self._worker.run)
+        # Waited for in the thread's place: a join that Ctrl-C interrupts takes the thread for ended (3.11).
+        self._done = threading.Event()
+        atexit.register(self._abandoned)
+        self._thread("run", self._supervise, self._done)
+
+    def __repr__(self) -> str:
+        states = self._merger.states()
+        account = states[0].account if states else Account()
+        state = "running" if self.running else "failed" if self._errors else "ended"
+        dead = f", {account.dead_lettered:,} of them dead-lettered" if account.dead_lettered else ""
+        return (
+            f"Run({self.plan.source.topic!r} in the group {self.plan.group_id!r}, {state}: "
+            f"{account.read:,} messages read{dead})"
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether it still runs."""
+        return not self._done.is_set()
+
+    @property
+    def assigned(self) -> int:
+        """Input partitions that this run's own worker has now; 0 where workers are processes."""
+        return len(self._worker.assigned) if self._worker is not None else 0
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """The worker processes; none where the worker runs in this one."""
+        return [process.pid for process in self._processes]
+
+    def stop(self) -> None:
+        """Ask it to end in order: workers deliver what they hold, the merger takes it in. Returns at once."""
+        self._stop.set()
+        self._wake.set()
+
+    def wait(self, seconds: float | None = None, interrupted: bool = False) -> Summary:
+        """Wait for the end; of an unbounded run, for `stop` or an error.
+
+        Raises what ended it, and `TimeoutError` after `seconds`, the run going on.
+        """
+        deadline = None if seconds is None else wall.monotonic() + seconds
+        while not self._done.wait(0.1):
+            if deadline is not None and wall.monotonic() > deadline:
+                raise TimeoutError(f"the run of {self.plan.source.topic!r} has not ended after {seconds} s")
+        if self._errors:
+            raise self._errors[0]
+        return self.summary(interrupted)
+
+    def summary(self, interrupted: bool = False) -> Summary:
+        """What came of it so far."""
+        states = self._merger.states()
+        account = states[0].account if states else Account()
+        with self._merger.lock:
+            table = self._closed.table()
+        seconds = max(self._merger.progressed - self._started, 1e-9)
+        return Summary(
+            account=account,
+            table=table,
+            seconds=seconds,
+            messages_per_second=account.read / seconds,
+            lag=self._lag(states[0]) if states else None,
+            duplicates=sum(state.duplicates for state in states),
+            overlaps=sum(state.overlaps for state in states),
+            interrupted=interrupted,
+            remarks=self._remarks(account),
+        )
+
+    def _remarks(self, account: Account) -> tuple[str, ...]:
+        if self._worker is not None:
+            return self._worker.remarks
+        if 2 * account.dead_lettered <= account.read or not account.read:
+            return ()
+        letters = self.plan.dead_letter_topic
+        where = f"the headers of {letters!r} and the workers' log say" if letters else "the workers' log says"
+        return (f"{account.dead_lettered:,} of {account.read:,} messages can't be counted; {where} why",)
+
+    def table(self) -> pa.Table:
+        """The table of sketches of all windows so far, those that closed and those that still fill."""
+        with self._merger.lock:
+            return self._closed.table(self._merger.filling())
+
+    def _thread(
+        self, name: str, work: Callable[[], None], done: threading.Event | None = None
+    ) -> threading.Thread:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                self._errors.append(error)
+            except:  # noqa: E722 - C code can raise what is no exception
+                self._errors.append(RuntimeError(f"the {name} of this run broke off: {sys.exc_info()[1]}"))
+            finally:
+                (done or self._wake).set()
+
+        thread = threading.Thread(target=run, name=f"streamgauge-{name}", daemon=True)
+        thread.start()
+        return thread
+
+    def _abandoned(self) -> None:
+        """Its program ends and has not ended it."""
+        self.stop()
+        self._done.wait(_STOP_SECONDS)
+
+    def _supervise(self) -> None:
+        """Keep the workers going until everything is in, an error, or the word to stop; then end in order."""
+        while not (self._stop.is_set() or self._errors) and self._merging.is_alive():
+            self._wake.wait(0.2)
+            self._wake.clear()
+            self._look_at(self._topics.look)
+            for at, process in enumerate(self._processes):
+                if process.ended and not self._stop.is_set() and not self._merger.finished:
+                    self._replace(at, process)
+        if self._errors:
+            self._look_at(self._topics.settle)  # a topic's end shows as many things
+        self._stop.set()
+        for process in self._processes:
+            process.stop()
+        for process in self._processes:
+            process.join(_STOP_SECONDS)
+            if (error := process.error()) is not None:
+                self._errors.append(error)
+        if self._working is not None:
+            self._working.join()
+        self._workers_done.set()
+        self._merging.join()
+        if self.plan.options.group_id is None:
+            groups = [self.plan.group_id, self.plan.merger_group]
+            remove(self._admin, [self.plan.table_topic], groups)
+        atexit.unregister(self._abandoned)
+
+    def _look_at(self, topics: Callable[[], None]) -> None:
+        """End where a topic is not what it was; let the merger know of added partitions."""
+        try:
+            topics()
+        except TopicError as error:
+            self._errors.insert(0, error)
+        self._merger.partitions_are(self._topics.partitions.get(self.plan.source.topic, self.plan.partitions))
+
+    def _replace(self, at: int, process: WorkerProcess) -> None:
+        error = process.error()
+        if error is not None:
+            self._errors.append(error)
+            return
+        log.warning("a worker process ended (%s); starting another in its place", process.told)
+        self._processes[at] = WorkerProcess(self.plan.of_workers)
+
+    def _lag(self, state: LogState) -> int | None:
+        topic = self.plan.source.topic
+        partitions = self._topics.partitions.get(topic, self.plan.partitions)
+        starts = {**self.plan.starts, **{p: chain.next for p, chain in state.chains.items()}}
+        try:
+            ends = end_offsets(self._admin, topic, partitions, 2.0)
+            starts |= begin_offsets(self._admin, topic, sorted(ends.keys() - starts.keys()), 2.0)
+        except TopicError:
+            return None
+        return sum(max(0, end - starts[p]) for p, end in ends.items())

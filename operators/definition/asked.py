@@ -1,0 +1,61 @@
+"""What is asked of rows of certain columns, checked against them: keys, and aggregates by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+import pyarrow as pa
+
+from .aggregates import Aggregate
+from .inputs import check_input
+
+_RESERVED = ("window_start", "window_end")
+
+
+def check_keys(verb: str, keys: Sequence[str], columns: Mapping[str, pl.DataType]) -> None:
+    """Raise `ValueError` for keys that can't be grouped by, `TypeError` for columns of lists or structs.
+
+    >>> check_keys("group_by", ["lang"], {"user": pl.String()})
+    Traceback (most recent call last):
+    ValueError: group_by: no column 'lang' in user
+    """
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"{verb}: a key is named twice in {_names(keys)}; name it once")
+    missing = [key for key in keys if key not in columns]
+    if missing:
+        raise ValueError(f"{verb}: no column {', '.join(map(repr, missing))} in {_names([*columns])}")
+    for key in keys:
+        if columns[key].is_nested():
+            raise TypeError(f"{verb}: {key!r} is of type {columns[key]}; explode it first")
+
+
+def typed_aggregates(
+    aggregates: Mapping[str, Aggregate], keys: Sequence[str], types: Mapping[str, pa.DataType]
+) -> dict[str, Aggregate]:
+    """The aggregates with what the types of their columns decide.
+
+    Raises `ValueError` for names and columns that can't be, `TypeError` for what is not an aggregate and for
+    columns that one can't take.
+    """
+    if not aggregates:
+        raise ValueError("agg: nothing is asked; name an aggregate, such as posts=count()")
+    typed = {}
+    for name, asked in aggregates.items():
+        if not isinstance(asked, Aggregate):
+            raise TypeError(f'agg: {name!r} is {asked!r}; ask for an aggregate, such as distinct("user")')
+        if name in keys or name in _RESERVED:
+            raise ValueError(f"agg: {name!r} is already a column of the table; choose another name")
+        if asked.column is None and asked.name != "count":
+            raise ValueError(f"agg: {asked.name} of {name!r} needs a column")
+        for column in asked.columns:
+            if column not in types:
+                raise ValueError(f"agg: {name!r} asks for {column!r}, not one of {_names([*types])}")
+        for given, column in asked.inputs.items():
+            check_input(given, column, types[column])
+        typed[name] = asked.typed(types[asked.column] if asked.column is not None else None)
+    return typed
+
+
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(columns) or "no columns"
