@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,11 +27,15 @@ from pyspark.sql.types import ArrayType, StringType, StructType
 
 from ..operators.definition import aggregates as ask
 from ..operators.definition.aggregate import Aggregate
+from ..operators.definition.checked import check_keys, typed_aggregates
+from ..operators.definition.description import VERSION
 from ..operators.definition.durations import microseconds, written
-from ..operators.definition.stream import Stream
-from ..operators.sketching.lateness import PartitionTime
-from ..operators.sketching.sketcher import Sketcher
-from ..operators.table.schema import START, schema_of, table_schema
+from ..operators.definition.sources import FrameSource
+from ..operators.definition.text import type_text
+from ..operators.definition.windows import Tumbling, Window
+from ..operators.sketching.lateness import broken_clocks
+from ..operators.sketching.panes import Panes
+from ..operators.table.schema import START, key_type, table_schema
 from ..operators.table.windows import TableWindows
 from .definitions import labelled, remembering
 from .merge.forms import quoted
@@ -39,7 +43,6 @@ from .merge.partials import Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 
 _EVENT, _LATEST = "__event", "__latest"
-_FOREVER = "36500000d"
 _DAY_US = 86_400_000_000
 
 
@@ -155,25 +158,33 @@ class Sketching:
         rows = self.frame.select(*map(_column, dict.fromkeys(columns)), self._event().alias(_EVENT))
         self._check_collations(rows.schema, aggregates)
         schema = to_arrow_schema(rows.schema, timezone="UTC")
-        panes = self._panes(schema)
-        asked = panes.agg(**aggregates)
-        plan = partials_of(self._schema(asked), asked.arrow_types())
-        work = _sketching(panes.agg(**aggregates, **{_LATEST: ask.max(_EVENT)}), plan, schema)
+        known = _columns_of(schema)
+        check_keys("groupBy", self.keys, known)
+        types = {field.name: field.type for field in known.to_frame().to_arrow().schema}
+        keys = {key: key_type(types[key]) for key in self.keys}
+        asked = typed_aggregates(aggregates, self.keys, types)
+        plan = partials_of(table_schema(keys, asked, self._windows()), types)
+        latest = {_LATEST: ask.max(_EVENT).typed(types[_EVENT])}
+        work = _sketching(table_schema(keys, {**asked, **latest}, None), self._pane(), plan, schema)
         partials = rows.mapInArrow(work, from_arrow_schema(plan.schema))
         if self.windows is None:
             return merge_whole(partials, plan)
         if self.lateness is not None and self.frame.isStreaming:
-            definition = self._definition(asked)
+            definition = self._definition(known, asked)
             partials = remembering(partials, definition).withWatermark(START, self.lateness[1])
             return labelled(merge_timed(partials, plan, self.windows.over(START)), definition)
         return merge_timed(partials, plan, self.windows.over(START))
 
-    def _definition(self, asked: Stream) -> dict[str, Any]:
+    def _definition(self, columns: pl.Schema, asked: Mapping[str, Aggregate]) -> dict[str, Any]:
         """All that decides whether sketches can be merged, as plain JSON."""
         assert self.windows is not None
-        told = asked.definition()
-        kept = {part: told[part] for part in ("version", "source", "keys", "aggregates")}
-        return {**kept, "window": self.windows.definition()}
+        return {
+            "version": VERSION,
+            "source": FrameSource(columns).definition(),
+            "keys": [[key, type_text(columns[key])] for key in self.keys],
+            "aggregates": {name: a.definition() for name, a in asked.items()},
+            "window": self.windows.definition(),
+        }
 
     def _event(self) -> Column:
         if self.windows is None:
@@ -217,39 +228,44 @@ class Sketching:
                     "collate(..., 'UTF8_BINARY'), first"
                 )
 
-    def _schema(self, panes: Stream) -> pa.Schema:
-        """The schema of the table of sketches whose windows are made of these panes."""
-        kept, windows = schema_of(panes), self.windows
-        keys = {key: kept.field(key).type for key in panes.keys}
-        return table_schema(
-            keys,
-            panes.aggregates,
-            TableWindows.all_time()
-            if windows is None
-            else TableWindows.of(windows.size_us, windows.slide_us, windows.offset_us),
-        )
+    def _windows(self) -> TableWindows:
+        """The windows of the table."""
+        windows = self.windows
+        if windows is None:
+            return TableWindows.all_time()
+        return TableWindows.of(windows.size_us, windows.slide_us, windows.offset_us)
 
-    def _panes(self, schema: pa.Schema) -> Stream:
-        """A stream of frames of these columns, by key and pane, in which no row is ever late."""
-        rows = pl.from_arrow(schema.empty_table())
-        assert isinstance(rows, pl.DataFrame)
-        pane_us = _DAY_US if self.windows is None else self.windows.pane_us
-        stream = Stream.from_batches(rows.schema, time=_EVENT).group_by(*self.keys)
-        return stream.tumbling(f"{pane_us}us", delay=_FOREVER, max_ahead=None)
+    def _pane(self) -> Window:
+        """The panes that those windows are made of."""
+        return Tumbling(_DAY_US if self.windows is None else self.windows.pane_us)
+
+
+def _columns_of(schema: pa.Schema) -> pl.Schema:
+    """The columns of a worker's rows."""
+    rows = pl.from_arrow(schema.empty_table())
+    assert isinstance(rows, pl.DataFrame)
+    return rows.schema
 
 
 def _sketching(
-    stream: Stream, plan: Partials, schema: pa.Schema
+    kept: pa.Schema, window: Window, plan: Partials, schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a worker does with the rows of one task."""
+    """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sketcher, time = Sketcher(stream, salt=_salt()), PartitionTime()
+        panes = Panes(kept, window, salt=_salt())
         for batch in batches:
-            frame = pl.from_arrow(pa.Table.from_batches([batch]).cast(schema))
-            assert isinstance(frame, pl.DataFrame)
-            sketcher.add(frame, time)
-        table = sketcher.take()
+            rows = pl.from_arrow(pa.Table.from_batches([batch]).cast(schema))
+            assert isinstance(rows, pl.DataFrame)
+            # As for Spark's own windows, rows without a time are in none; nor are years that no engine knows.
+            rows = rows.filter(pl.col(_EVENT).is_not_null())
+            times = rows[_EVENT].to_physical().to_numpy()
+            broken = broken_clocks(times, None, -1, 0)
+            if broken is not None:
+                rows, times = rows.filter(pl.Series(~broken)), times[~broken]
+            if len(times):
+                panes.add(rows, times)
+        table = panes.take()
         # A partial row gets the time of the pane's latest row. Spark then assigns its windows and moves its
         # watermark as it would for the rows themselves.
         latest = table.column(_LATEST)

@@ -36,7 +36,9 @@ MODULES = {named(path): path for path in (*SOURCES, *TOP)}
 def imported(path: Path) -> Iterator[str]:
     """The names within the package that a module imports, the imported object's name included."""
     package = path.relative_to(ROOT).parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    pieces = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = [*package[: len(package) - node.level + 1]] if node.level else []
             base += node.module.split(".") if node.module else []
@@ -44,7 +46,7 @@ def imported(path: Path) -> Iterator[str]:
                 yield from (".".join([*base[not node.level :], alias.name]) for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (a.name.partition(".")[2] for a in node.names if a.name.split(".")[0] == "streamgauge")
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in pieces:
             yield from by_string(node.value, package)
 
 

@@ -17,17 +17,16 @@ from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
 from .aggregate import Aggregate
+from .checked import check_keys, typed_aggregates
 from .description import VERSION, fingerprint_of, written_by
 from .durations import Duration, microseconds, written
 from .event_time import TIME, event_time, first_line
-from .inputs import check_input
 from .sources import FrameSource, KafkaSource
 from .steps import Step
 from .text import expression_text, type_text
 from .windows import Tumbling, Window
 
 _EXAMPLE = '"user": pl.String'
-_RESERVED = ("window_start", "window_end")
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,14 +158,7 @@ class Stream:
             raise ValueError(
                 "group_by: the aggregates are chosen already; write .group_by(...) before .agg(...)"
             )
-        if len(set(keys)) < len(keys):
-            raise ValueError(f"group_by: a key is named twice in {_names(keys)}; name it once")
-        missing = [key for key in keys if key not in self.columns]
-        if missing:
-            raise ValueError(f"group_by: no column {', '.join(map(repr, missing))} in {_names(self.columns)}")
-        for key in keys:
-            if self.columns[key].is_nested():
-                raise TypeError(f"group_by: {key!r} is of type {self.columns[key]}; explode it first")
+        check_keys("group_by", keys, self.columns)
         return replace(self, keys=keys)
 
     def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Self:
@@ -212,24 +204,7 @@ class Stream:
             raise ValueError(
                 f"agg: the stream asks for {_names(self.aggregates)} already; name all in one .agg(...)"
             )
-        if not aggregates:
-            raise ValueError("agg: nothing is asked; name an aggregate, such as posts=count()")
-        types = self.arrow_types()
-        typed = {}
-        for name, asked in aggregates.items():
-            if not isinstance(asked, Aggregate):
-                raise TypeError(f'agg: {name!r} is {asked!r}; ask for an aggregate, such as distinct("user")')
-            if name in self.keys or name in _RESERVED:
-                raise ValueError(f"agg: {name!r} is already a column of the table; choose another name")
-            if asked.column is None and asked.name != "count":
-                raise ValueError(f"agg: {asked.name} of {name!r} needs a column")
-            for column in asked.columns:
-                if column not in types:
-                    raise ValueError(f"agg: {name!r} asks for {column!r}, not one of {_names(types)}")
-            for given, column in asked.inputs.items():
-                check_input(given, column, types[column])
-            typed[name] = asked.typed(types[asked.column] if asked.column is not None else None)
-        return replace(self, aggregates=typed)
+        return replace(self, aggregates=typed_aggregates(aggregates, self.keys, self.arrow_types()))
 
     @property
     def kafka_source(self) -> KafkaSource:

@@ -14,9 +14,10 @@ from .accounting import Account
 from .clock import wall_clock
 from .delta import Delta
 from .lateness import PartitionTime
+from .panes import Place
 from .row_steps import Refuse
 from .silence import Rest
-from .sketcher import Place, Sketcher
+from .sketcher import Sketcher
 
 
 class Progress:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 import pyarrow as pa
 
-from .aggregates import Aggregate
+from .aggregate import Aggregate
 from .inputs import check_input
 
 _RESERVED = ("window_start", "window_end")
