@@ -83,6 +83,11 @@ def passing(error: KafkaError) -> bool:
     return error.code() not in FINAL
 
 
+def may_pass(error: BaseException) -> bool:
+    """Whether an exception is one of Kafka's that trying again may help with."""
+    return isinstance(error, KafkaException) and passing(error.args[0])
+
+
 def refused(
     error: KafkaError, doing: str, *, topic: str | Iterable[str] = "", group: str = "", right: str = "READ"
 ) -> KafkaException:

@@ -1,4 +1,9 @@
-"""Waiting for Kafka to come back: said once, paused between tries, given up only when told to stop."""
+"""Waiting for Kafka to come back: said once, paused between tries, given up only when told to stop.
+
+A call that is simply tried again is left to `tenacity` (`topics`, `spark_udafs.kafka`). Here the wait is not
+one call: a delivery goes through several, some of which are waited for without failing (`still`), it begins
+again elsewhere than where it failed, and being told to stop ends it whatever it does.
+"""
 
 from __future__ import annotations
 

@@ -49,6 +49,10 @@ _NO_GROUP = 30
 """No right to use the group: the client library wants a group's name, but a reader is in none."""
 
 
+_SLOWER: set[str] = set()
+"""Why raw batches are not read, as far as it was said in this process."""
+
+
 class Reader:
     """Reads partitions from given offsets, in order, and tells how far it is.
 
@@ -329,7 +333,9 @@ def _source(config: Mapping[str, Any], headers: bool, source: str | None, skip: 
         if source is not None:
             raise
         plain = PlainSource(config, headers)
-        log.warning("reading message by message, which is three times slower: %s", error)
+        if str(error) not in _SLOWER:
+            _SLOWER.add(str(error))
+            log.warning("reading message by message, which is several times slower: %s", error)
         return plain
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec, TopicMetadata
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from .clients import LIBRARY_LOG, client_config
 from .faults import passing, refused
@@ -173,15 +174,14 @@ def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str
                 f"CREATE on the topic {topic!r}, or somebody must create it: {partitions} partition"
                 f"{'s' * (partitions > 1)}{settings}"
             ) from None
-    deadline = time.monotonic() + _SECONDS
-    while True:
-        # Brokers may not all know a new topic yet.
-        try:
-            return partitions_of(client, topic)
-        except TopicError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+    # Brokers may not all know a new topic yet.
+    known = Retrying(
+        retry=retry_if_exception_type(TopicError),
+        wait=wait_fixed(0.05),
+        stop=stop_after_delay(_SECONDS),
+        reraise=True,
+    )
+    return known(partitions_of, client, topic)
 
 
 def described_group(client: AdminClient, group: str) -> Future[Any]:

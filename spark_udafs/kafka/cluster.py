@@ -6,16 +6,16 @@ import json
 import logging
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, stop_never, wait_fixed
 
 from ...operators.kafka.clients import client_config, member_config
-from ...operators.kafka.faults import passing
+from ...operators.kafka.faults import may_pass, passing
 from .offsets import Known, TopicPartition
 from .options import KafkaOptions, Place
 
@@ -42,6 +42,7 @@ class Cluster:
         self._admin = AdminClient(client_config(options.config), logger=logger)
         self._consumer: Any = None
         self._reached = False
+        self._said_after = 0.0
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions of the topics asked for.
@@ -197,27 +198,33 @@ class Cluster:
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """The call's result, however long the broker is away."""
-        began = said = time.monotonic()
-        while True:
-            try:
-                found = call()
-            except KafkaException as problem:
-                error = problem.args[0]
-                if not passing(error):
-                    raise ConnectionError(f"{self._address} refuses: {error.str()}") from None
-                now = time.monotonic()
-                if not self._reached and now - began > _FIRST_CONTACT_SECONDS:
-                    raise ConnectionError(
-                        f"no Kafka broker answers at {self._address} ({error.str()}); start it, or correct "
-                        "the option kafka.bootstrap.servers"
-                    ) from None
-                if now - said > _SAY_AGAIN_SECONDS or said == began:
-                    said = now
-                    print(f"streamgauge: waiting for {self._address}: {error.str()}", file=sys.stderr)
-                time.sleep(_PAUSE_SECONDS)
-            else:
-                self._reached = True
-                return found
+        trying = Retrying(
+            retry=retry_if_exception(may_pass),
+            wait=wait_fixed(_PAUSE_SECONDS),
+            stop=stop_never if self._reached else stop_after_delay(_FIRST_CONTACT_SECONDS),
+            before_sleep=self._say,
+            reraise=True,
+        )
+        try:
+            found = trying(call)
+        except KafkaException as problem:
+            error = problem.args[0]
+            if not passing(error):
+                raise ConnectionError(f"{self._address} refuses: {error.str()}") from None
+            raise ConnectionError(
+                f"no Kafka broker answers at {self._address} ({error.str()}); start it, or correct the "
+                "option kafka.bootstrap.servers"
+            ) from None
+        self._reached = True
+        return found
+
+    def _say(self, tries: RetryCallState) -> None:
+        """Say at once, and every ten seconds, that a broker is waited for."""
+        waited = tries.seconds_since_start or 0.0
+        if tries.attempt_number == 1 or waited - self._said_after > _SAY_AGAIN_SECONDS:
+            self._said_after = waited
+            error = tries.outcome.exception().args[0]  # type: ignore[union-attr]
+            print(f"streamgauge: waiting for {self._address}: {error.str()}", file=sys.stderr)
 
 
 def reporting_consumer(config: Mapping[str, str], group: str) -> Any:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import gc
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from ...operators.definition.sources import KafkaSource
 from ...operators.formats.messages import Messages
 from ...operators.kafka.clients import LIBRARY_LOG, producer_config
-from ...operators.kafka.faults import passing
+from ...operators.kafka.faults import may_pass, passing
 from ...operators.kafka.outgoing import Outgoing
 from ...operators.kafka.reader import CorruptError, PositionGone, Reader, ReadError
 from ...operators.kafka.sending import Faults, produce
@@ -123,24 +123,23 @@ def report_known(options: KafkaOptions, group: str, place: TopicPartition, told:
 
 
 def _report(reporter: Any, group: str, place: TopicPartition, told: Report) -> None:
-    commit = [Partition(*place, told.known.at, report(told))]
-    deadline = time.monotonic() + _REPORT_SECONDS
-    while True:
-        try:
-            reporter.commit(offsets=commit, asynchronous=False)
-            return
-        except KafkaException as problem:
-            error = problem.args[0]
-            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                raise group_refused(group) from None
-            if not passing(error):
-                raise RuntimeError(
-                    f"progress can't be committed to the consumer group {group!r}: {error.str()}"
-                ) from None
-            if time.monotonic() > deadline:
-                log.warning("progress was not committed to the consumer group %s: %s", group, error.str())
-                return
-            time.sleep(0.2)
+    trying = Retrying(
+        retry=retry_if_exception(may_pass),
+        wait=wait_fixed(0.2),
+        stop=stop_after_delay(_REPORT_SECONDS),
+        reraise=True,
+    )
+    try:
+        trying(reporter.commit, offsets=[Partition(*place, told.known.at, report(told))], asynchronous=False)
+    except KafkaException as problem:
+        error = problem.args[0]
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            raise group_refused(group) from None
+        if not passing(error):
+            raise RuntimeError(
+                f"progress can't be committed to the consumer group {group!r}: {error.str()}"
+            ) from None
+        log.warning("progress was not committed to the consumer group %s: %s", group, error.str())
 
 
 class Letters:
