@@ -18,7 +18,7 @@ from .warm import warm
 
 
 class _Ordered(TyperGroup):
-    """Commands in the order in which somebody new needs them."""
+    """Commands in the order in which a newcomer needs them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return ["demo", "kafka", "query", "top", "inspect", "warm"]
@@ -78,7 +78,7 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; what the user can mend is one line on stderr and exit code 1, not a traceback."""
+    """Run the command line. What the user can fix is one line on stderr and exit code 1, not a traceback."""
     try:
         app()
     except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def _is_for_the_user(error: Exception) -> bool:
-    """Whether the message says what was wrong and what to do: ours do, and those of files and Kafka."""
+    """Whether the message says what is wrong and what to do: our own do, and those about files and Kafka."""
     own = type(error).__module__.startswith(__package__.rpartition(".")[0] + ".")
     kafka = type(error).__module__ == "cimpl"
     return own or kafka or isinstance(error, (OSError, ValueError))

@@ -18,19 +18,19 @@ INTERRUPTED = 130
 """The exit code of a program that was told to end, as shells give it for Ctrl-C."""
 
 _ONCE = 10.0
-"""Seconds within which a second signal is the same wish as the first."""
+"""A signal within so many seconds of the last one repeats it and asks for nothing new."""
 
 
 def leave_at_once() -> Any:
-    """From here on Ctrl-C ends the process, and nothing more is done; gives the handler it had."""
+    """From here on Ctrl-C ends the process at once. Returns the handler that was in place before."""
     return signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
 
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Within the block, while nothing is running yet that needs an end of its own, Ctrl-C is one.
+    """Within the block Ctrl-C ends the process at once: nothing runs yet that would have to be stopped.
 
-    Modules are imported so: an interrupted import shows a traceback at best, or hides it and goes on.
+    Modules are imported within it. An interrupted import shows a traceback at best; at worst it goes on.
     """
     before = leave_at_once()
     try:
@@ -50,7 +50,7 @@ def in_order() -> Iterator[ExitStack]:
 
     def interrupted(*_: object) -> None:
         now = time.monotonic()
-        # Impatient repeats must not interrupt the end that has begun.
+        # A second Ctrl-C must not interrupt the end that has begun.
         if not told or now - told[-1] > _ONCE:
             told.append(now)
             raise KeyboardInterrupt
@@ -73,5 +73,5 @@ def in_order() -> Iterator[ExitStack]:
 
 
 def _heeded() -> list[signal.Signals]:
-    """Those of the signals that count: `nohup`, and scripts for what they run beside, have some ignored."""
+    """The signals to heed: `nohup` has some ignored, and so do shells for what they run in the background."""
     return [number for number in ASKING if signal.getsignal(number) is not signal.SIG_IGN]

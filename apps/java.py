@@ -49,7 +49,7 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """The folder to be named ``JAVA_HOME``."""
+        """The folder that ``JAVA_HOME`` is to name."""
         return self.program.resolve().parent.parent
 
 

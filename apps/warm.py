@@ -18,9 +18,7 @@ def warm(
     ] = "",
     cache_dir: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Keep what is compiled here, for those who set NUMBA_CACHE_DIR to it."
-        ),
+        typer.Option(metavar="FOLDER", help="Keep them here, for processes whose NUMBA_CACHE_DIR names it."),
     ] = None,
     jobs: Annotated[
         int, typer.Option(metavar="NUMBER", min=0, help="Processes that compile at once; 0 is one a core.")

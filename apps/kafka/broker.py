@@ -45,7 +45,7 @@ _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
 class BrokerError(RuntimeError):
-    """The embedded broker can't do what was asked; the message says why, with the broker's last words."""
+    """The embedded broker can't do what was asked; the message says why, with the last lines of its log."""
 
 
 class PortTakenError(BrokerError):
@@ -262,14 +262,16 @@ class EmbeddedKafka:
             if not running and _IN_USE in said:
                 raise PortTakenError(self.port)
             if not running:
-                raise BrokerError(f"the embedded broker ended while starting. Its last words:\n{_tail(said)}")
+                raise BrokerError(
+                    f"the embedded broker ended while starting; its log ends so:\n{_tail(said)}"
+                )
             return False
 
         try:
             _until(ready, _START_SECONDS)
         except RetryError:
             raise BrokerError(
-                f"the embedded broker was not ready after {_START_SECONDS:.0f} s. Its last words:\n"
+                f"the embedded broker was not ready after {_START_SECONDS:.0f} s; its log ends so:\n"
                 f"{_tail(log.read_text(errors='replace'))}"
             ) from None
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 _EVERY = 0.25
-"""Seconds between two looks at the parent."""
+"""Seconds between two checks of the parent."""
 
 
 def run(parent: int, folder: str, command: list[str]) -> int:

@@ -58,7 +58,7 @@ def _one(file: Path) -> pa.Table:
 
 
 def moment(text: str | None) -> datetime | None:
-    """An option's time: ISO 8601, UTC where it names no zone. Raises `ValueError` if it is none.
+    """An option's time: ISO 8601, UTC where it names no zone. Raises `ValueError` if it is not a time.
 
     >>> moment("2026-06-01T12:00").isoformat()
     '2026-06-01T12:00:00+00:00'

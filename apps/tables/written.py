@@ -12,7 +12,7 @@ _SHOWN = (0.5, 0.9, 0.99)
 
 
 def number(value: float) -> str:
-    """A number with as many digits as say something.
+    """A number with its significant digits only.
 
     >>> number(1234567.8), number(3.0), number(0.123456)
     ('1,234,568', '3', '0.1235')
@@ -33,7 +33,7 @@ def bounded(estimate: float, lower: float, upper: float, write: Callable[[float]
 
 
 def plain(text: str) -> str:
-    """A stranger's text in one line, without what would steer the terminal or what it draws in other widths.
+    """Text from elsewhere in one line, without control characters and those of unpredictable width.
 
     >>> plain("so\\n\\x1b[2Jproud \\u2764\\ufe0f")
     'so [2Jproud ❤'
@@ -119,7 +119,7 @@ def _item(item: Any) -> str:
 
 
 def when(moment: datetime) -> str:
-    """A time without what is zero in it.
+    """A time without its trailing zeros.
 
     >>> when(datetime(2026, 6, 1, 12)), when(datetime(2026, 6, 1, 12, 0, 5))
     ('2026-06-01 12:00', '2026-06-01 12:00:05')

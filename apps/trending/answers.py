@@ -13,12 +13,12 @@ from ...operators.table.schema import END, START, aggregates_of
 
 STD_DEVS = 3
 CONFIDENCE = 0.997
-"""With two standard deviations, one window in twenty would lie outside its bounds by right."""
+"""With two standard deviations one window in twenty would be expected outside its bounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A number that is estimated, and the bounds it promises to lie in."""
+    """An estimate, and the bounds that the truth lies in."""
 
     estimate: float
     lower: float

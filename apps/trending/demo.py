@@ -1,4 +1,4 @@
-"""The trending demo: broker, replay, engine, live view, summary; and nothing left running."""
+"""The trending demo: broker, replay, engine, live view, summary. Nothing is left running."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .watch import watch
 
 PARTITIONS = 4
 _KEPT = "demo"
-"""The name of a broker that is left up."""
+"""The name of the broker that `--keep` leaves up."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def run(options: Options) -> None:
     Raises `JavaError`, `JarsError`, `BrokerError`, `RecordingError`, `EngineError`, `ReplayError`
     and `SparkMissingError`, whose messages say what to do.
     """
-    # A copy of standard error: engines may turn the original away from the screen.
+    # A copy of standard error: engines may send the original elsewhere than to the screen.
     console = Console(file=os.fdopen(os.dup(2), "w"))
     logging.getLogger().addHandler(logging.NullHandler())
     recording = None
@@ -110,7 +110,7 @@ def _start(kafka: EmbeddedKafka, keep: bool) -> None:
 def _streamed(
     options: Options, recording: Recording | None, kafka: EmbeddedKafka, console: Console, stack: ExitStack
 ) -> Summary:
-    # Recorded clocks are off by half a minute; generated ones by seconds, but for those that are to be late.
+    # Recorded clocks are off by up to half a minute, generated ones by seconds unless they are to be late.
     delay = "10s" if recording is None else "1m"
     stream = trending(kafka.bootstrap_servers, delay=delay, config={"log_level": 0})
     engine: Engine = ENGINES[options.engine]()

@@ -52,7 +52,7 @@ class Look:
 
 
 class EngineError(RuntimeError):
-    """An engine that could not start, or ended by itself; the message has its last words."""
+    """An engine that could not start, or that ended; the message has the last lines of its log."""
 
 
 class Engine(Protocol):
@@ -61,7 +61,7 @@ class Engine(Protocol):
     name: str
     title: str
     takes: str
-    """What is to be said of the time that its start takes."""
+    """What to add to the line that is shown while it starts."""
 
     @staticmethod
     def check() -> None:
@@ -71,7 +71,7 @@ class Engine(Protocol):
         """Begin to read; returns once it does."""
 
     def look(self) -> Look:
-        """How far it is. Raises what ended it, if it has failed."""
+        """What it has so far. Raises what ended it, if it has failed."""
 
     def finish(self) -> Look:
         """End it, everything that was read counted, every window closed."""
@@ -96,18 +96,18 @@ class Local:
 
     def start(self, stream: Stream) -> None:
         """Begin to read."""
-        # Nothing of a run that ends by itself is to be kept, and every window is taken as it stands then:
-        # a partition that pauses must not close one before.
+        # The run keeps nothing, and every window is taken as it stands at the end: a partition that pauses
+        # must not close one earlier.
         self._run = start(stream, RunOptions(checkpoint_seconds=0.25, idle_seconds=3600.0))
         self._latest = Look(schema_of(stream).empty_table(), Account(), None)
 
     def look(self) -> Look:
-        """How far it is. Raises what ended it, if it has failed."""
+        """What it has so far. Raises what ended it, if it has failed."""
         assert self._run is not None
         if not self._run.running:
             self._run.wait()
         summary = self._run.summary()
-        # A merger that lost its broker for long begins anew: what was known holds until it has caught up.
+        # A merger that was long without its broker starts over: the last look holds until it has caught up.
         if summary.account.read >= self._latest.account.read:
             self._latest = Look(self._run.table(), summary.account, _latest_end(summary.table))
         return self._latest
@@ -153,19 +153,19 @@ class Spark:
         """Begin to read."""
         from ...spark_udafs.tables import as_table
 
-        # PySpark looks for Java on the path alone.
+        # PySpark looks for Java on PATH only.
         os.environ["JAVA_HOME"] = str(find_java().home)
         folder = self._folder.name
         config = {
             "spark.ui.enabled": "false",
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
             "spark.local.dir": folder,
-            # The JVM lives for a minute: its second compiler would take longer than what it saves.
+            # The JVM lives for a minute: its optimising compiler would cost more time than it saves.
             "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         self._empty = schema_of(stream).empty_table()
-        # The JVM and its workers inherit it, and PySpark's threads use it when Java is gone: what they say
-        # would spoil the screen.
+        # The JVM and its workers inherit stderr, and PySpark's threads write to it when Java is gone: that
+        # would garble the screen.
         self._turned_away.enter_context(_errors_to(Path(folder, "spark.log")))
         try:
             self._session = _session(config)
@@ -181,10 +181,10 @@ class Spark:
     def _failed(self, error: Exception | None) -> EngineError:
         said = Path(self._folder.name, "spark.log")
         last = said.read_text(errors="replace").splitlines()[-15:] if said.exists() else []
-        return EngineError("\n  ".join([f"Spark ended: {error}", "its last words:", *last]))
+        return EngineError("\n  ".join([f"Spark ended: {error}", "the last lines of its log:", *last]))
 
     def _rehearse(self, stream: Stream) -> None:
-        """Run a few posts through a topic beside, so that the first micro-batch finds everything running.
+        """Run a few posts through a topic of their own, so that the first micro-batch finds it all running.
 
         Spark generates its code and starts its Python workers at the first batch: some seconds of stream.
         """
@@ -206,12 +206,12 @@ class Spark:
         return table.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
 
     def look(self) -> Look:
-        """How far it is. Raises what ended it, if it has failed."""
+        """What it has so far. Raises what ended it, if it has failed."""
         from ...spark_udafs.run import account_of
 
         if not self._query.isActive:
             raise self._failed(self._query.exception())
-        # A batch's account is told some time after its windows: show both together.
+        # Spark reports a batch's account some time after its windows: show both together.
         account, progress = account_of(self._query), self._query.lastProgress
         while self._changed and progress and self._changed[0][0] <= progress["batchId"]:
             self._take(self._changed.popleft()[1])
@@ -221,7 +221,7 @@ class Spark:
         return Look(pa.concat_tables(tables) if tables else self._empty, account, until)
 
     def _take(self, changed: pa.Table) -> None:
-        """Windows as they are now, in place of what was known of them."""
+        """Replace what was known of these windows."""
         for row in range(changed.num_rows):
             one = changed.slice(row, 1)
             self._windows[one.column(START)[0].as_py()] = one
@@ -242,7 +242,7 @@ class Spark:
             if session is not None:
                 session.stop()
         except Exception as error:
-            # Java is gone already: who closes a terminal ends all that runs in it.
+            # Java is gone already: closing a terminal ends everything that runs in it.
             log.debug("Spark did not stop in order: %s", error)
         finally:
             self._turned_away.close()
@@ -283,7 +283,7 @@ def _session(config: dict[str, str]) -> Any:
 
 @contextmanager
 def _errors_to(file: Path) -> Iterator[None]:
-    """Standard error of this process, and of those it starts meanwhile, into a file."""
+    """Send standard error of this process, and of those it starts meanwhile, to a file."""
     own = os.dup(2)
     with file.open("wb") as log:
         os.dup2(log.fileno(), 2)

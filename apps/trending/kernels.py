@@ -26,7 +26,7 @@ from .stage import stage
 from .stream import SCHEMA, trending
 
 _MANY = 2_000
-"""Posts for which all sketches leave the forms that they have for few."""
+"""Enough posts for every sketch to leave the form that it has while it holds few."""
 
 
 def ready(stream: Stream, console: Console) -> None:
@@ -39,7 +39,7 @@ def ready(stream: Stream, console: Console) -> None:
         except NotKept:
             pass
     parts = [Step("reading", reading), *(Step(name, counting, (name,)) for name in stream.aggregates)]
-    compile_all(parts, "compiling the kernels that this needs, once", console=console)
+    compile_all(parts, "compiling the kernels that the demo needs (once)", console=console)
     whole(stream)
 
 

@@ -1,4 +1,4 @@
-"""Tell what is being waited for, so that nobody looks at a screen on which nothing moves."""
+"""Say what is being waited for, so that nobody stares at a screen on which nothing moves."""
 
 from __future__ import annotations
 

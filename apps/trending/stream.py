@@ -50,7 +50,7 @@ def trending(
 
 
 def asked(posts: Stream, every: str = "10s", delay: str = "10s") -> Stream:
-    """The questions, to posts from any source with the columns of `SCHEMA`."""
+    """The questions, asked of posts from any source that has the columns of `SCHEMA`."""
     return (
         posts.filter(pl.col("kind") == "post")
         .tumbling(every, delay=delay)

@@ -119,7 +119,7 @@ class Summary:
         exact: Exact,
         **more: Any,
     ) -> Summary:
-        """Check windows against exact answers; a window that only one side knows is wrong."""
+        """Check windows against exact answers; a window that only one side has is wrong."""
         known = {window.start: window for window in windows}
         checked = [Checked(window, exact.windows.get(start, _NONE)) for start, window in known.items()]
         checked += [
@@ -243,7 +243,7 @@ class Summary:
 
 
 def _absent(start: datetime, exact: Exact) -> Window:
-    """The window that an engine should have had and hadn't."""
+    """A window that the engine should have had and did not have."""
     return Window(start, start + exact.length, 0, Bounded(0, 0, 0), (), ())
 
 

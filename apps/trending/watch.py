@@ -25,7 +25,7 @@ _NEWS = 5.0  # seconds for which a warning is shown
 
 
 class _Warnings(logging.Handler):
-    """The engine's latest warning, such as a broker that is away, for as long as it is news.
+    """The engine's latest warning, such as that the broker is away, while it is news.
 
     What is `pressing` goes before it, for as long as it is.
     """
@@ -80,7 +80,7 @@ def watch(
 def _looks(
     engine: Engine, replay: Replay, seconds: float | None, note: str, warnings: _Warnings, live: Live
 ) -> Iterator[float]:
-    """Look and show until all is in; gives after how many seconds a look first found what is in so far."""
+    """Look and show until all is in; yields after how many seconds the newest message was first seen."""
     begin = time.monotonic()
     latest, told, said = 0.0, 0.0, ""
     marks = deque([(0.0, 0)])

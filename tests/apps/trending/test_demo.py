@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,15 @@ class Demo:
             os.killpg(self.process.pid, signal.SIGINT)
         pytest.fail(f"there was no process with {words}; the demo said:\n{self.ended()[2]}")
 
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait until it holds, while the demo runs."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if holds():
+                return
+            time.sleep(0.05)
+        pytest.fail(f"it never came to that; the demo said:\n{self.ended()[2]}")
+
     def nothing_is_left(self) -> bool:
         """Whether all its processes are gone within seconds."""
         deadline = time.monotonic() + 15
@@ -131,9 +141,7 @@ def test_each_event_of_a_recording_counts_once(recordings: Path, tmp_path: Path,
 def test_a_broker_killed_in_mid_stream_is_waited_for_and_costs_no_post(tmp_path: Path, engine: str) -> None:
     options = ("--engine", engine, "--seconds", "8", "--rate", "1000", "--seed", "5")
     demo = Demo(tmp_path, "--json", *options)
-    demo.wait_for("spawn_main")
-    # Posts flow, or are about to: at any moment of the stream the outcome is the same.
-    time.sleep(2)
+    demo.wait_until(lambda: sum(log.stat().st_size for log in tmp_path.glob("*/log/posts-*/*.log")) > 100_000)
     (broker,) = (
         pid for pid, command in demo.descendants().items() if re.match(r"\S*java .*kafka.Kafka", command)
     )
