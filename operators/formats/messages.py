@@ -41,6 +41,7 @@ class Messages:
     put them: value ``i`` is ``lines[starts[i] : ends[i]]`` (int64), followed by a newline, which the JSON
     kernel needs; it is empty where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` an
     array of `HEADERS`, or None if they were not asked for. `value` and `to_arrow` give everything as Arrow.
+    `appended` says of each whether its timestamp is the broker's (``LogAppendTime``); None: of none of them.
     Offsets that were skipped are `broken`, in a batch of their own that holds no message.
 
     >>> m = Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
@@ -59,6 +60,7 @@ class Messages:
     is_null: np.ndarray
     key: pa.LargeBinaryArray
     headers: pa.ListArray | None = None
+    appended: np.ndarray | None = None
     broken: Broken | None = None
 
     def __len__(self) -> int:
@@ -119,6 +121,7 @@ class Messages:
             self.is_null[rows],
             self.key.take(pa.array(rows)),
             None if self.headers is None else self.headers.take(pa.array(rows)),
+            None if self.appended is None else self.appended[rows],
         )
 
     def slice(self, low: int, high: int) -> Messages:
@@ -136,6 +139,7 @@ class Messages:
             self.is_null[rows],
             self.key[rows],
             None if self.headers is None else self.headers[rows],
+            None if self.appended is None else self.appended[rows],
         )
 
     @classmethod

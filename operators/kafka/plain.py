@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import TopicPartition as KafkaPartition
 
@@ -71,7 +72,7 @@ class PlainSource:
         names = [str(m.topic()) for m in good]
         topics = tuple(dict.fromkeys(names))
         code = {name: i for i, name in enumerate(topics)}
-        return from_objects(
+        found = from_objects(
             topics,
             np.fromiter((code[name] for name in names), np.int32, n),
             np.fromiter((m.partition() for m in good), np.int32, n),
@@ -81,6 +82,8 @@ class PlainSource:
             [m.key() for m in good],
             [_headers(m) for m in good] if self._headers else None,
         )
+        appended = np.fromiter((m.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME for m in good), np.bool_, n)
+        return replace(found, appended=appended) if appended.any() else found
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         asked = [KafkaPartition(*where) for where in partitions]

@@ -22,6 +22,7 @@ def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messa
     data, rows = columns(found)
     topics = tuple(dict.fromkeys(step.where[0] for step in steps))
     counts = [batch.count for batch in found]
+    appended = [batch.broker_time >= 0 for batch in found]
     messages = Messages(
         topics,
         np.repeat(np.array([topics.index(step.where[0]) for step in steps], np.int32), counts),
@@ -34,6 +35,7 @@ def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messa
         rows.value_length < 0,
         _strings(data, rows.key, rows.key_length),
         _headers(data, rows, counts) if headers else None,
+        np.repeat(appended, counts) if any(appended) else None,
     )
     early = messages.offset < np.repeat(begins, counts)
     return messages.select(~early) if early.any() else messages

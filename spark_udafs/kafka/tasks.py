@@ -139,7 +139,9 @@ def _messages(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
             letters.skip(messages)
             whole = messages.to_arrow()
             columns = {name: whole.column(name) for name in whole.schema.names}
-            columns["timestampType"] = pa.repeat(pa.scalar(0, pa.int32()), len(messages))
+            appended = messages.appended
+            types = np.zeros(len(messages), np.int32) if appended is None else appended.astype(np.int32)
+            columns["timestampType"] = pa.array(types)
             yield pa.RecordBatch.from_arrays(
                 [columns[field.name].cast(field.type) for field in schema], schema=schema
             )

@@ -137,6 +137,22 @@ def test_every_column_of_every_kind_of_message(
     assert [row["offset"] for row in got] == [*range(len(sent))] * 2
 
 
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_timestamps_are_the_producers_or_the_brokers_and_it_is_told_which(
+    kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any, kind: str
+) -> None:
+    topic = new_topic(1, {"message.timestamp.type": kind})
+    before = int(time.time() * 1000)
+    send(kafka, topic, [b"a", b"b"], timestamp=5)
+    with Reader(config, {(topic, 0): 0}, source=source) as reader:
+        (found,) = reader.read_to({(topic, 0): 2})
+    if kind == "CreateTime":
+        assert found.timestamp.tolist() == [5, 5] and found.appended is None
+    else:
+        assert found.appended is not None and found.appended.tolist() == [True, True]
+        assert (found.timestamp >= before).all()
+
+
 def test_values_lie_in_the_lines_with_a_newline_behind_each(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:

@@ -58,3 +58,16 @@ def test_tasks_are_split_for_messages_and_never_for_sketches(
     query = sketches(name, minPartitions="4")
     end = query.reader.latestOffset(query.log[0], ALL)
     assert len(query.reader.partitions(query.log[0], end)) == 2
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_messages_tell_the_type_of_their_timestamps_as_sparks_own_source_does(
+    kafka: Any, send: Callable[..., None], kind: str
+) -> None:
+    name = f"times-{kind}"
+    kafka.create_topic(name, 1, {"message.timestamp.type": kind})
+    send(name, [b"a", b"b"])
+    batches = Query(kafka, subscribe=name).batch()
+    assert batches is not None
+    types = pa.Table.from_batches(batches).column("timestampType").to_pylist()
+    assert types == [1 if kind == "LogAppendTime" else 0] * 2
