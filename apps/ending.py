@@ -1,6 +1,6 @@
 """How a program ends when it is told to: by Ctrl-C, by SIGTERM, or because its terminal was closed.
 
-Only the standard library's lightest is imported, so that this is in place before anything else is.
+This imports only the lightest of the standard library, so that it is in place before anything else is loaded.
 """
 
 from __future__ import annotations

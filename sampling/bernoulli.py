@@ -184,8 +184,13 @@ class BernoulliSample(_Share):
     Of n rows it holds a binomial number of mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) of it.
     A count of rows read off it, divided by p, is unbiased. Between two rows taken it jumps a geometric number
     of rows. Merging puts both together: exact, associative and commutative. Memory is n·p items and 16 bytes
-    each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are no Bernoulli
-    sample; `seed` is as in `Reservoir`.
+    each. `seed` is as in `Reservoir`.
+
+    Raises `SketchError` for a p out of range, samples of another p, and bytes that aren't a Bernoulli sample;
+    `TypeError` for inputs that it doesn't take.
+
+    Source: Särndal, Swensson, Wretman, "Model Assisted Survey Sampling", 1992, section 3.2; jumps: Vitter,
+    "Faster Methods for Random Sampling", CACM 1984.
 
     >>> sample = BernoulliSample(0.1, seed=1).update(range(10_000))
     >>> 900 < len(sample) < 1100
@@ -265,8 +270,12 @@ class HashSample(_Share):
     those keys every row: what is counted per key (sessions, journeys, repeat purchases) is exact for them.
     With 95 % confidence the number of keys is within 2·sqrt(m·p·(1 − p)) of its mean; the choice is the same
     in each run, so repeating does not average it out. Merging puts both together. Memory is the rows taken
-    and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are no
-    hash sample.
+    and 16 bytes each.
+
+    Raises `SketchError` for a p out of range, samples of another p, and bytes that aren't a hash sample;
+    `TypeError` for a missing key or inputs that it doesn't take.
+
+    Source: Duffield, Grossglauser, "Trajectory Sampling for Direct Traffic Observation", IEEE/ACM ToN 2001.
 
     >>> visits = HashSample(0.5).update(["/a", "/b"], key=["ann", "bob"])
     >>> orders = HashSample(0.5).update([17.5, 3.0], key=["bob", "ann"])

@@ -106,11 +106,20 @@ def write(
 ) -> Running:
     """Start a query that hands each micro-batch's closed windows to the sinks, in order; gives the query.
 
-    `table` is what `on_spark` or `sketch` gave; `checkpoint` a folder that is this query's alone. A batch
-    that is repeated after a crash comes with the same number and the same windows: the sinks in
-    `spark_udafs.sinks` take it once. `every` is the time between micro-batches (as soon as possible unless
-    given); with `available_now` the query ends by itself when all that is there now is in. Ctrl-C while
-    ``awaitTermination()`` waits ends the query in order, and is told in one line.
+    `table` is what `on_spark` or `sketch` gave; `checkpoint` is a folder for this query alone. A batch that
+    is repeated after a crash comes with the same number and the same windows, and the sinks in
+    `spark_udafs.sinks` take it once. `every` is the time between micro-batches (as soon as possible by
+    default); with `available_now` the query ends by itself when everything that is there now is counted.
+    Ctrl-C while ``awaitTermination()`` waits ends the query in order, with one line on the terminal.
+
+    >>> import polars as pl
+    >>> from streamgauge import ParquetSink, Stream, account_of, count, json
+    >>> schema = {"user": pl.String, "lang": pl.String, "at": pl.String}
+    >>> posts = Stream.from_kafka("posts", value=json(schema), time="at", bootstrap_servers="localhost:9092")
+    >>> table = posts.group_by("lang").tumbling("1m").agg(posts=count()).on_spark(spark)
+    >>> query = write(table, "checkpoint", ParquetSink("windows"), available_now=True)
+    >>> query.awaitTermination(), account_of(query).counted
+    (True, 4)
     """
     writer = table.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint))
     if name is not None:
@@ -144,8 +153,13 @@ def _query_id(spark: SparkSession, checkpoint: str) -> str:
 def account_of(query: Any) -> Account:
     """What became of every message that a query has read since it first began, restarts included.
 
-    While a micro-batch runs it is that of the batch before. A query that was started again and has not yet
-    found anything to do knows only what was settled when its last batch was planned.
+    While a micro-batch runs, this is the account of the previous one. A query that was started again and has
+    found nothing to do yet knows only what was settled when its last batch was planned. `write` shows an
+    example:
+
+    >>> from types import SimpleNamespace
+    >>> account_of(SimpleNamespace(recentProgress=[]))
+    Account(read=0, counted=0, filtered=0, late=0, dead_lettered=0)
     """
     progressed = query.recentProgress
     for progress in reversed(progressed):

@@ -1,6 +1,6 @@
-"""The signals by which a program is told to end, and what they are within a run.
+"""The signals that tell a program to end, and what they do during a run.
 
-Only the standard library's lightest is imported, so that this is in place before anything else is.
+This imports only the lightest of the standard library, so that it is in place before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Any
 ASKING = tuple(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
 )
-"""The signals by which a program is told to end."""
+"""The signals that tell a program to end."""
 
 
 @contextmanager
 def as_interrupt() -> Iterator[None]:
-    """Within the block each of those signals is a `KeyboardInterrupt`, as Ctrl-C is, once.
+    """Within the block the first of these signals raises `KeyboardInterrupt`, as Ctrl-C does.
 
-    Containers and services are stopped by SIGTERM, and SIGHUP says that the terminal was closed; both end a
-    Python program at once, with nothing handed over and nothing cleaned up. A program that handles or ignores
-    them itself, and threads other than the first, which get no signals, are left alone.
+    SIGTERM stops containers and services, and SIGHUP says that the terminal was closed; both would end a
+    Python program at once, with nothing handed over or cleaned up. Nothing changes in a program that handles
+    or ignores them itself, nor in threads other than the main one, which get no signals.
     """
     before: dict[signal.Signals, Any] = {}
     told = False
 
     def asked(*_: object) -> None:
         nonlocal told
-        if not told:  # repeats must not interrupt the end that has begun
+        if not told:  # a second signal must not interrupt the ending
             told = True
             raise KeyboardInterrupt
 

@@ -140,7 +140,10 @@ class BottomK(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in; exact, and the same in any order. Where they differ in k the smaller k wins."""
+        """Fold `other` in; exact, and the same in any order. If they differ in k, the smaller k wins.
+
+        Raises `SketchError` for a sample of another family or with other parameters.
+        """
         if type(other) is not type(self):
             raise SketchError(f"{self.family}: can't merge with a {type(other).__name__}")
         mine, others = self._groups._format, other._groups._format

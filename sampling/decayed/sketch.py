@@ -54,16 +54,19 @@ class DecayedReservoirGroups(JumpingGroups):
 class DecayedReservoir(Jumping):
     """k rows, each with a chance in proportion to 2^(−age / half_life): the older, the rarer, never cut off.
 
-    For looking at what a stream is like now without forgetting what it was. At any time of asking, `values`
-    is distributed as k draws without replacement, each among the rows left in proportion to their decayed
+    For looking at what a stream is like now without forgetting what it was. Whenever it is asked, `values` is
+    distributed as k draws without replacement, each among the rows left in proportion to their decayed
     weights; about half of the sample is of the last half-life if rows come at an even rate.
 
     A row's weight is 2^(time / half_life), fixed when it comes (forward decay, see `decay`), so samples need
     no clock, rows may come late, and merging is exact, associative and commutative. `half_life` is a
     timedelta or seconds, times are timestamps or int64 microseconds since 1970; priorities are doubles, which
     tell times 10^−6 of a half-life apart if it is a second or more. Memory is k items and 16 bytes each.
-    Raises `SketchError` for parameters out of range, samples of another half-life, and bytes that are no
-    decayed reservoir; `seed` is as in `Reservoir`.
+    `seed` is as in `Reservoir`. Raises `SketchError` for parameters out of range, samples of another
+    half-life, and bytes that aren't a decayed reservoir.
+
+    Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-B; Efraimidis,
+    Spirakis, "Weighted Random Sampling with a Reservoir", IPL 2006.
 
     >>> sample = DecayedReservoir(3, half_life=60.0, seed=2)
     >>> sample.update(range(1000), time=[second * 1_000_000 for second in range(1000)]).n

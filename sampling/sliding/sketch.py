@@ -19,16 +19,17 @@ from .groups import SlidingWindowSampleGroups
 class SlidingWindowSample(BottomK):
     """k rows of the last time span, uniformly: each set of k rows of any span up to now is equally likely.
 
-    The span ends with the latest row seen, or at the time that is asked for, and is `window` long or any
-    shorter one that is asked for: one sample answers for the last minute, ten minutes, hour. Rows may come
-    late and in any order.
+    The span ends with the latest row seen, or at a given time, and is `window` long or shorter: one sample
+    answers for the last minute, ten minutes and hour. Rows may come late and in any order.
 
-    Every row has a random priority and its time; kept are the rows that are among the k greatest of some
-    span that ends now, k·(1 + ln(rows in the window / k)) of them on average, 24 bytes each beside the item
-    (the priority sample of Babcock, Datar and Motwani 2002, for k items). Merging is exact, associative and
-    commutative; where two differ in k the smaller k wins. `window` is a timedelta or seconds, times are
-    timestamps or int64 microseconds since 1970. Raises `SketchError` for parameters out of range, samples of
-    another window, and bytes that are no sliding sample; `seed` is as in `Reservoir`.
+    Every row has a random priority and its time. It keeps the rows that are among the k greatest of some span
+    that ends now, k·(1 + ln(rows in the window / k)) of them on average, at 24 bytes each besides the item (a
+    priority sample for k items). Merging is exact, associative and commutative; if two differ in k, the
+    smaller k wins. `window` is a timedelta or seconds, times are
+    timestamps or int64 microseconds since 1970; `seed` is as in `Reservoir`. Raises `SketchError` for
+    parameters out of range, samples of another window, and bytes that aren't a sliding sample.
+
+    Source: Babcock, Datar, Motwani, "Sampling from a Moving Window over Streaming Data", SODA 2002.
 
     >>> sample = SlidingWindowSample(3, window=60.0, seed=5)
     >>> sample = sample.update(range(1000), time=[second * 1_000_000 for second in range(1000)])

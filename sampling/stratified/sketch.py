@@ -25,8 +25,12 @@ class StratifiedReservoir(BottomK):
 
     Merging is exact, associative and commutative; the smaller k wins. Keys may be of any type that can be
     hashed, records included, and null is a key; they are told apart by 64 bits of MurmurHash3. Memory is up
-    to `capacity` items and 16 bytes each, and 90 bytes a key. Raises `SketchError` for parameters out of
-    range, samples of another capacity, and bytes that are no stratified sample; `seed` is as in `Reservoir`.
+    to `capacity` items and 16 bytes each, and 90 bytes a key; `seed` is as in `Reservoir`. Raises
+    `SketchError` for parameters out of range, samples of another capacity, and bytes that aren't a stratified
+    sample.
+
+    Source: Cohen, Kaplan, "Summarizing Data Using Bottom-k Sketches", PODC 2007, one for each key; Hoeffding,
+    "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963.
 
     >>> sample = StratifiedReservoir(2, seed=1)
     >>> sample.update([5, 6, 7, 8], key=["a", "a", "a", "b"]).strata().sort_by("key").to_pydict()["n"]

@@ -35,6 +35,9 @@ class Bloom(Sketch):
     ``"spark_v2"`` are equal to the byte to those of Spark's ``BloomFilter.create(capacity, fpp)`` (version 2
     since Spark 4.1; not for floats). `seed` chooses other hash functions (not in version 1).
 
+    Raises `SketchError` for parameters out of range, `TypeError` for floats in Spark's layouts and for types
+    that have no hash.
+
     Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007; Spark's
     BloomFilter.
 
@@ -147,13 +150,16 @@ class Bloom(Sketch):
         return self
 
     def intersect(self, other: Self) -> Self:
-        """Keep what both may contain: all common values, and no more false positives than either has."""
+        """Keep what both may contain: all common values, and no more false positives than either has.
+
+        Raises `SketchError` for another capacity, fpp, layout or seed.
+        """
         self._match(other, "intersect")
         self._words &= other._words
         return self
 
     def answer(self) -> dict[str, Any]:
-        """About how many values, and how often a value never added is found."""
+        """The approximate number of values, and how often a value that was never added is found."""
         count = self.count()
         return {"count": None if math.isinf(count) else round(count), "rate": self.rate}
 

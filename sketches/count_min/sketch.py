@@ -42,6 +42,9 @@ class CountMin(Sketch):
     ``conservative=True`` raises only the counters that must be: estimates come out closer, but such a sketch
     can't be merged, subtracted or multiplied.
 
+    Raises `SketchError` for parameters out of range and sketches that don't fit together, `TypeError` for
+    floats and types that have no hash, and `OverflowError` for weights that add up to more than int64 holds.
+
     Source: Cormode, Muthukrishnan, "An Improved Data Stream Summary", J. Algorithms 2005; Estan, Varghese,
     "New Directions in Traffic Measurement", SIGCOMM 2002, section 3.3.2 (conservative update); Spark's
     CountMinSketch.
@@ -110,7 +113,10 @@ class CountMin(Sketch):
         return out
 
     def estimate(self, value: Any) -> int:
-        """How often one value occurred, or more: `error` more at most, at the confidence."""
+        """How often one value occurred, or more: `error` more at most, at the confidence.
+
+        Raises `ValueError` for a column of values.
+        """
         found = self.estimates(value)
         if len(found) != 1:
             raise ValueError(f"count-min: estimate takes one value, got {len(found)}; use estimates")

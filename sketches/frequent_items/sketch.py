@@ -152,6 +152,8 @@ class FrequentItems(Sketch):
     def bounds(self, item: Any) -> tuple[int, int]:
         """Lower and upper bound of one item's frequency; (0, `error`) for an item not counted now.
 
+        Raises `ValueError` for a column of items.
+
         >>> FrequentItems(kind="long").update([7, 7]).bounds(7)
         (2, 2)
         """
@@ -190,7 +192,8 @@ class FrequentItems(Sketch):
         """All items more frequent than `threshold` (default and least: `error`), the largest first.
 
         ``no_false="positives"``: only items that certainly are (lower bound above it). ``"negatives"``: all
-        that possibly are (upper bound above it), so that none is missed.
+        that possibly are (upper bound above it), so that none is missed. Raises `ValueError` for another
+        word.
 
         >>> tags = FrequentItems().update(["a", "b", "a"])
         >>> [found.item for found in tags.frequent(1)]

@@ -32,7 +32,8 @@ class HLL(DistinctCounter):
     DataSketches); integers and floats hash as int64 and float64, so 1 and 1.0 differ.
 
     Merging takes the smaller lg_k of the two, an empty sketch's not counted; registers come out the same in
-    every order, and ``a | b`` is ``b | a`` to the byte.
+    every order, and ``a | b`` is ``b | a`` to the byte. Raises `SketchError` for an lg_k out of range, bytes
+    of anything else, and sketches of another family.
 
     Source: Flajolet and others, HyperLogLog (2007); the HIP estimator of Ting (2014) and Cohen (2015);
     bytes, hash and constants of Apache DataSketches `hll`: HLL_4, HLL_6 and HLL_8 images are read, HLL_8
@@ -96,7 +97,8 @@ class HLL(DistinctCounter):
     def to_bytes(self, target: Literal["hll_8", "hll_4"] = "hll_8") -> bytes:
         """The image: ``"hll_8"`` as Spark's `hll_sketch_agg` writes it (updatable), ``"hll_4"`` compact.
 
-        HLL_4 is half as large; both hold the same and are read by every DataSketches library.
+        HLL_4 is half as large; both hold the same and are read by every DataSketches library. Raises
+        `ValueError` for another target.
         """
         if target == "hll_8":
             return self._one.image(0)

@@ -99,7 +99,10 @@ class CPC(DistinctCounter):
         return float(self._peer.get_estimate())
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
-        """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence."""
+        """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
+
+        Raises `ValueError` for other numbers of them.
+        """
         if std_devs not in (1, 2, 3):
             raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
         return float(self._peer.get_lower_bound(std_devs)), float(self._peer.get_upper_bound(std_devs))

@@ -47,7 +47,7 @@ class PackageQuantiles(Sketch):
         return self.quantiles([q])[0]
 
     def quantiles(self, qs: Any) -> list[float]:
-        """The values at several shares."""
+        """The values at several shares. Raises `SketchError` while empty, and for shares outside 0 to 1."""
         shares = np.asarray(qs, np.float64)
         self._check_not_empty()
         if not ((shares >= 0) & (shares <= 1)).all():
@@ -60,7 +60,7 @@ class PackageQuantiles(Sketch):
         return float(self._peer.get_quantile(q, *self._inclusive))
 
     def rank(self, x: float) -> float:
-        """The share of values that are at most `x`."""
+        """The share of values that are at most `x`. Raises `SketchError` while empty."""
         self._check_not_empty()
         return float(self._peer.get_rank(x, *self._inclusive))
 

@@ -28,7 +28,8 @@ class REQ(PackageQuantiles):
     Error promised: near rank 1 (`high_ranks`, else near rank 0) the error of a rank r is a share of 1 − r,
     as `rank_bounds` tells with 68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard deviations. Items are
     4-byte floats. Merging in any order and any shape of tree adds nothing to the error, since the smaller
-    sketch is always taken into the larger; of different k the smaller counts.
+    sketch is always taken into the larger; of different k the smaller counts. Raises `SketchError` for broken
+    bytes, parameters out of range, and questions to an empty sketch.
 
     Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021.
 

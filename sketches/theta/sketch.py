@@ -32,7 +32,8 @@ class Theta(DistinctCounter):
     ``a | b``, ``a & b``, ``a - b`` and ``a.jaccard(b)`` leave both as they are; `merge` unites in place.
     Results have the smaller lg_k of the two, an empty sketch's not counted; a difference has that of the
     sketch it is taken from. An image doesn't tell its lg_k: a sketch read from bytes takes the one given, or
-    else the other's when they meet (and 12, or what its entries need, meanwhile).
+    else the other's when they meet (and 12, or what its entries need, meanwhile). Raises `SketchError` for an
+    lg_k out of range, bytes of anything else, and sketches of another family.
 
     Source: Dasgupta, Lang, Rhodes, Thaler (2016); bytes, hash and bounds of Apache DataSketches `theta`:
     compact images of versions 1 to 4 are read, version 3 written.

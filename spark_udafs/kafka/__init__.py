@@ -1,1 +1,1 @@
-"""The source `streamgauge-kafka`: Kafka read and sketched inside Spark's Python workers."""
+"""The source `streamgauge-kafka`: reads and sketches Kafka inside Spark's Python workers."""

@@ -1,4 +1,4 @@
-"""What the planning side of the Kafka source asks the cluster: which partitions, from where, up to where."""
+"""What planning asks the cluster: which partitions to read, from where, and up to where."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _NO_ID = str(Uuid(0, 0))
 
 
 class Cluster:
-    """A Kafka cluster, as far as planning a batch needs it.
+    """A Kafka cluster, seen from planning.
 
-    A broker that goes away is waited for, and said so on standard error; only at the first contact, where the
-    address may be wrong, does that end in a `ConnectionError` after 30 s.
+    Brokers that go away are waited for, with a line on standard error. Only at the first contact, when the
+    address may be wrong, does this end in a `ConnectionError` after 30 s.
     """
 
     def __init__(self, options: KafkaOptions) -> None:
@@ -45,7 +45,7 @@ class Cluster:
         self._said_after = 0.0
 
     def partitions(self) -> list[TopicPartition]:
-        """The partitions of the topics asked for.
+        """The partitions of the topics to read.
 
         Raises `LookupError` for a topic that doesn't exist.
         """
@@ -78,9 +78,9 @@ class Cluster:
         return [(topic, partition) for partition in sorted(found.partitions)]
 
     def topic_ids(self, places: Iterable[TopicPartition]) -> dict[str, str]:
-        """The topics' ids, which a topic that is deleted and made anew doesn't share.
+        """The topics' ids; a topic that is deleted and made anew gets another.
 
-        Topics that are gone are left out, as are all where brokers are too old to have ids (before 2.8).
+        Topics that are gone are left out, and so are all if brokers are too old to have ids (before 2.8).
         """
         topics = sorted({topic for topic, _ in places})
 
@@ -98,7 +98,7 @@ class Cluster:
         return self._patiently(ask) if topics else {}
 
     def beginnings(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset there is."""
+        """The first offset of each partition."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.earliest()))
 
     def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -110,7 +110,7 @@ class Cluster:
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()), IsolationLevel.READ_UNCOMMITTED)
 
     def since(self, places: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
-        """The first offset at or after a timestamp; the end where there is none."""
+        """The first offset at or after a timestamp, or the end if there is none."""
         places = list(places)
         found = self._offsets(dict.fromkeys(places, OffsetSpec.for_timestamp(timestamp_ms)))
         ends = self.ends(places)
@@ -119,7 +119,7 @@ class Cluster:
     def resolve(
         self, places: list[TopicPartition], place: Place, timestamp_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """Offsets by the words of the options. Raises `ValueError` where one is left out or out of range."""
+        """Offsets from the options. Raises `ValueError` if one is missing or out of range."""
         if timestamp_ms is not None:
             return self.since(places, timestamp_ms)
         if place == "earliest":
@@ -152,9 +152,9 @@ class Cluster:
         return found
 
     def reports(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Report]:
-        """What workers have reported of the partitions to a group, where they have.
+        """What workers have reported about the partitions to a group, as far as they have.
 
-        Raises `PermissionError` where the group may not be read.
+        Raises `PermissionError` if the group may not be read.
         """
         if self._consumer is None:
             self._consumer = reporting_consumer(self._options.config, group)
@@ -175,7 +175,7 @@ class Cluster:
         return found
 
     def close(self) -> None:
-        """Leave the cluster."""
+        """Close the connections."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
@@ -197,7 +197,7 @@ class Cluster:
         return self._patiently(ask) if asked else {}
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """The call's result, however long the broker is away."""
+        """Call until the broker answers, however long it is away."""
         trying = Retrying(
             retry=retry_if_exception(may_pass),
             wait=wait_fixed(_PAUSE_SECONDS),
@@ -228,7 +228,7 @@ class Cluster:
 
 
 def reporting_consumer(config: Mapping[str, str], group: str) -> Any:
-    """A consumer that never reads: it commits, and looks up, what is known of partitions."""
+    """A consumer that never reads: it commits and looks up what is known about partitions."""
     return Consumer(member_config(config, group), logger=logging.getLogger("streamgauge.kafka"))
 
 
@@ -242,7 +242,7 @@ def group_refused(group: str) -> PermissionError:
 
 
 class Report(NamedTuple):
-    """What a query's worker knows of a partition."""
+    """What a query's worker knows about a partition."""
 
     query: str
     known: Known
@@ -255,7 +255,7 @@ def report(told: Report) -> str:
 
 
 def read_report(text: str | None) -> Report | None:
-    """What `report` wrote, None for anything else."""
+    """What `report` wrote; None for anything else."""
     try:
         found = json.loads(text or "")
         return Report(str(found["query"]), Known.from_list(found["known"]))

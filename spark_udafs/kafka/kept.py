@@ -1,4 +1,4 @@
-"""Connections that a worker's process keeps from task to task: not too many, and none that nobody uses."""
+"""Connections that a worker's process keeps from task to task: a limited number, and none that is unused."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _IDLE_SECONDS = 60.0
 
 
 class Kept(Generic[T]):
-    """At most `most` connections by what they are for; one that is not used for a minute is closed.
+    """At most `most` connections by what they are for; one is closed if unused for a minute.
 
-    Taking one out makes it the caller's, who puts it back, or closes it where it failed.
+    The caller who takes one out puts it back, or closes it if it failed.
 
     >>> kept = Kept(2, close=print)
     >>> for name in "abc":
@@ -40,7 +40,7 @@ class Kept(Generic[T]):
         return None if found is None else found[0]
 
     def put(self, key: Hashable, connection: T) -> None:
-        """Keep a connection until somebody needs it."""
+        """Keep a connection until it is needed."""
         self._held[key] = connection, self._clock()
         self._tidy()
 

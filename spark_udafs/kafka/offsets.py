@@ -1,8 +1,8 @@
-"""How far a streaming query has read, as Spark's checkpoint keeps it.
+"""How far a streaming query has read, as Spark's checkpoint stores it.
 
-Spark logs the end of every micro-batch before it runs the batch, so what is in that end decides a replay to
-the bit. Beside the offsets it holds what was known of each partition when the batch was planned (its event
-time and its account, up to some offset) and the watermark that the batch announces.
+Spark logs the end of every micro-batch before it runs the batch, so a replay is decided, bit by bit, by what
+is in that end. Besides the offsets it holds what was known about each partition when the batch was planned
+(its event time and its account, up to some offset) and the watermark that the batch announces.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TIME = len(PartitionTime().to_list())
 class Known:
     """A partition up to offset `at`: its event time, and what became of its messages.
 
-    It follows from the messages before `at` alone, so any worker that reads them finds the same.
+    It depends only on the messages before `at`, so any worker that reads them finds the same.
     """
 
     at: int
@@ -31,7 +31,7 @@ class Known:
     account: Account = field(default_factory=Account)
 
     def floored(self, watermark_us: int) -> Known:
-        """Knowing that windows up to a watermark are closed, whatever this partition has seen."""
+        """The same with windows up to a watermark closed, whatever this partition has seen."""
         if watermark_us <= self.time.closed_us:
             return self
         return replace(self, time=replace(self.time, closed_us=watermark_us))
@@ -45,7 +45,7 @@ class Known:
         """From plain JSON."""
         at, read, counted, filtered, late, dead, *time = map(int, found)
         if len(time) != _TIME:
-            raise ValueError(f"{len(time)} numbers tell no partition's event time, {_TIME} do")
+            raise ValueError(f"a partition's event time is {_TIME} numbers, got {len(time)}")
         return cls(at, PartitionTime(*time), Account(read, counted, filtered, late, dead))
 
 
@@ -54,11 +54,11 @@ class Offsets:
     """One offset of a streaming query: the end of a micro-batch, and all that decides what it does.
 
     `ends` is the next offset to read of each partition and `begin` the first that the batch reads; `known` is
-    what was known of them beforehand, at `begin` as a rule; `watermark_us` is what the batch announces:
-    windows that end at or before it are complete. `topics` are the topics' ids, which a topic made anew
-    doesn't share, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier versions
-    hold neither. `clock_us` is the clock on the wall when the batch was planned, by which broken clocks are
-    told whenever it is run.
+    what was known about them beforehand, usually at `begin`. `watermark_us` is the watermark that the batch
+    announces: windows that end at or before it are complete. `topics` are the topics' ids, which change if a
+    topic is made anew, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier
+    versions have neither. `clock_us` is the wall clock when the batch was planned, which decides what is a
+    broken clock whenever the batch is run.
 
     >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(7)})
     >>> Offsets.from_json(here.to_json()) == here
@@ -75,7 +75,7 @@ class Offsets:
     clock_us: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """As Spark logs it; `offsets` have the shape of Spark's own Kafka source."""
+        """What Spark logs; `offsets` has the shape of Spark's own Kafka source."""
         found: dict[str, Any] = {"query": self.query, "offsets": _by_topic(self.ends)}
         if self.begin:
             found["begin"] = _by_topic(self.begin)
@@ -106,21 +106,21 @@ class Offsets:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
-                f"the checkpoint holds no offsets of streamgauge-kafka ({error!r}): {str(found)[:200]}; "
+                f"the checkpoint doesn't hold offsets of streamgauge-kafka ({error!r}): {str(found)[:200]}; "
                 "give the query a checkpoint folder of its own"
             ) from None
 
     def account(self) -> Account:
-        """What had become of all messages when this batch was planned."""
+        """The account of all messages when this batch was planned."""
         return sum((known.account for known in self.known.values()), Account())
 
 
 def share(
     begin: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int
 ) -> dict[TopicPartition, int]:
-    """The ends of a batch of about `limit` offsets, each partition taking in proportion to what it has.
+    """The ends of a batch of about `limit` offsets, shared in proportion to what each partition has.
 
-    One with anything to read gets at least one offset, so that none starves.
+    A partition with anything to read gets at least one offset, so that none starves.
 
     >>> share({("t", 0): 0, ("t", 1): 0}, {("t", 0): 300, ("t", 1): 100}, 40)
     {('t', 0): 30, ('t', 1): 10}
@@ -136,9 +136,9 @@ def share(
 
 
 def last_window_end(known: Mapping[TopicPartition, Known], window: Window) -> int:
-    """The end of the last window that any partition has come to.
+    """The end of the last window that any partition has reached.
 
-    A single row far ahead of its partition's time, by a wrong clock, doesn't count: its window stays open.
+    A single row far ahead of its partition's time, from a wrong clock, doesn't count: its window stays open.
     """
     seen = [k.time.latest_us for k in known.values() if k.time.latest_us > EARLIEST]
     return max((window.last_end(window.pane_start(s)) for s in seen), default=EARLIEST)

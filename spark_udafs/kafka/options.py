@@ -1,4 +1,4 @@
-"""The options of the Kafka source, named as those of Spark's own."""
+"""The options of the Kafka source, under the names that Spark's own source has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...operators.kafka.secrets import Settings, is_secret
 from ...operators.kafka.settings import check_settings
 
 Place = Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]]
-"""Where to begin or end: everywhere the same, or by topic and partition (−2 earliest, −1 latest)."""
+"""Where to begin or end: one word for all, or by topic and partition (−2 earliest, −1 latest)."""
 
 Emit = Literal["messages", "rows", "sketches"]
 
@@ -25,10 +25,10 @@ _OWN = {
     "kafka.auto.offset.reset": "use startingOffsets, and failOnDataLoss for messages that are gone",
     "kafka.enable.auto.commit": "Spark's checkpoint holds the offsets",
     "kafka.enable.auto.offset.store": "Spark's checkpoint holds the offsets",
-    "kafka.interceptor.classes": "librdkafka has none of Java's interceptors",
+    "kafka.interceptor.classes": "librdkafka doesn't have Java's interceptors",
 }
 _HIDDEN_BY_SPARK = re.compile("secret|password|token|access[.]?key|url", re.IGNORECASE)
-"""Options whose values Spark leaves out of the plans it shows, unless it is told otherwise."""
+"""Options whose values Spark redacts in plans by default."""
 
 _KNOWN = (
     "subscribe",
@@ -55,7 +55,7 @@ _KNOWN = (
 class KafkaOptions:
     """What to read and how, checked.
 
-    Exactly one of `topics`, `pattern` and `assigned` is set. `config` goes to librdkafka as it stands.
+    Exactly one of `topics`, `pattern` and `assigned` is set. `config` goes to librdkafka unchanged.
     """
 
     config: Mapping[str, Any]
@@ -84,9 +84,9 @@ class KafkaOptions:
     ) -> KafkaOptions:
         """Read the options of ``spark.read`` and ``spark.readStream``.
 
-        `stream` is what a bound source reads (`kafka.source.bound`), its topic unless the options name
-        others; `settings` are librdkafka's that came with it. Raises `ValueError` that names the option, what
-        was wrong with it and what it may be.
+        `stream` is what a bound source reads (`kafka.source.bound`): its topic unless the options name
+        others. `settings` are librdkafka's that came with it. Raises `ValueError` that names the option, what
+        is wrong with it and what it may be.
         """
         given = {key.lower(): str(value) for key, value in options.items()}
         _refuse(given)
@@ -127,12 +127,12 @@ class KafkaOptions:
 
     @property
     def reads_headers(self) -> bool:
-        """Whether the messages' headers are read: asked for, or a part of the stream's rows."""
+        """Whether headers are read: if asked for, or if the stream's rows need them."""
         source = None if self.stream is None else self.stream.source
         return self.headers or (isinstance(source, KafkaSource) and source.reads_headers)
 
     def bounded(self) -> KafkaOptions:
-        """Themselves, if they make sense for ``spark.read``. Raises `ValueError` if not."""
+        """The options, checked for ``spark.read``. Raises `ValueError` if they don't fit."""
         if self.starting == "latest":
             raise ValueError('startingOffsets "latest" would read nothing in spark.read')
         if self.ending == "earliest":
@@ -140,7 +140,7 @@ class KafkaOptions:
         return self._consistent()
 
     def unbounded(self) -> KafkaOptions:
-        """Themselves, if they make sense for ``spark.readStream``. Raises `ValueError` if not."""
+        """The options, checked for ``spark.readStream``. Raises `ValueError` if they don't fit."""
         if self.ending != "latest" or self.ending_ms is not None:
             raise ValueError(
                 "endingOffsets and endingTimestamp are for spark.read; end a stream by its trigger or stop()"
@@ -165,7 +165,7 @@ def _refuse(given: Mapping[str, str]) -> None:
             )
         if key not in known and is_secret(key) and not _HIDDEN_BY_SPARK.search(key):
             raise ValueError(
-                f"Spark would show the value of {key} in its plans; name a file in its place, such as "
+                f"Spark would show the value of {key} in its plans; name a file instead, such as "
                 "kafka.ssl.key.location, or run a stream by on_spark, whose settings are not shown"
             )
 

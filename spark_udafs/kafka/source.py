@@ -1,15 +1,15 @@
-"""``streamgauge-kafka``: Kafka read, decoded and sketched inside Spark's Python workers.
+"""``streamgauge-kafka``: reads, decodes and sketches Kafka inside Spark's Python workers.
 
-    spark.dataSource.register(KafkaSketchSource)
+    register(spark)
     spark.readStream.format("streamgauge-kafka").option("kafka.bootstrap.servers", "localhost:9092")
         .option("subscribe", "posts").load()
 
-Without more it gives messages in the columns of Spark's own Kafka source, whose options it takes. Bound to a
+By itself it gives messages in the columns of Spark's own Kafka source, and takes its options. Bound to a
 stream (`bound`) it gives that stream's rows, or partial sketches of them, which `merge.plan` merges;
-`run.on_spark` does both. No row crosses into the JVM then.
+`run.on_spark` does both, and then no row crosses into the JVM.
 
-Spark's checkpoint holds the offsets, the ids of the topics they belong to, and the definition that they were
-read by. A range of offsets read again gives the same rows and the same sketches.
+Spark's checkpoint holds the offsets, the ids of their topics, and the definition that read them. Reading a
+range of offsets again gives the same rows and the same sketches.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KafkaSketchSource(DataSource):
         return cls.label
 
     def schema(self) -> StructType:
-        """The columns of what the options ask for."""
+        """The columns that the options ask for."""
         return from_arrow_schema(columns_of(self._parsed()))
 
     # Spark calls both by the parameter's name.
@@ -78,13 +78,13 @@ class KafkaSketchSource(DataSource):
 
 
 def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource]:
-    """The source of one stream, read with librdkafka's `settings`, under a name of its own.
+    """A source for one stream, read with librdkafka's `settings`, under a name of its own.
 
-    Spark shows a source's name and options in plans, events and statements, and never the class, which it
-    gets pickled. So that is what the stream and its settings, passwords among them, travel in.
+    Spark shows a source's name and options in plans, events and statements, but never the class, which it
+    gets pickled. So the stream and its settings, passwords among them, travel in the class.
     """
     label = f"{NAME}-{uuid.uuid4().hex[:8]}"
-    # A class that is no module's goes to other processes as it is, not by its name.
+    # A class that is not in a module is pickled whole, not by its name.
     members = {"label": label, "stream": stream, "settings": Settings(settings)}
     return type(KafkaSketchSource.__name__, (KafkaSketchSource,), members)
 
@@ -96,7 +96,7 @@ class KafkaBatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task a partition; more if ``minPartitions`` asks for them and no sketches are asked for."""
+        """One task for each partition; more if ``minPartitions`` asks for them and rows are wanted."""
         options = self._options
         _ensure_letters(options)
         cluster = Cluster(options)
@@ -115,9 +115,9 @@ class KafkaBatchReader(DataSourceReader):
 class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Micro-batches of offsets; planned in one process, read in the workers.
 
-    What the workers find out of a partition (its event time, its account) they commit to Kafka beside the
-    offset that they read up to, and it enters Spark's log with the next batch. Where it got lost, a worker
-    reads the batch before once more to find it again.
+    Workers commit what they find out about a partition (its event time, its account) to Kafka, beside the
+    offset that they read up to, and it enters Spark's log with the next batch. If it is lost, a worker reads
+    the previous batch once more to find it again.
     """
 
     def __init__(self, options: KafkaOptions, clock: Callable[[], float] = time.monotonic) -> None:
@@ -135,7 +135,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._definition = None if stream is None else pack(stream.definition())
 
     def __getstate__(self) -> dict[str, Any]:
-        # The workers get a copy, and no connection.
+        # The workers get a copy without connections.
         return {**self.__dict__, "_cluster": None, "_clock": time.monotonic}
 
     @property
@@ -160,15 +160,15 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """From now on read up to what there is now, and no further."""
+        """From now on read up to the current ends, and no further."""
         self._target = self._kafka.ends(self._kafka.partitions())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Up to where there are messages, for the query's progress."""
+        """The ends of the partitions, for the query's progress."""
         return Offsets("", self._kafka.ends(self._kafka.partitions())).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next micro-batch ends; `start` itself where there is nothing to do.
+        """Where the next micro-batch ends; `start` itself if there is nothing to do.
 
         Raises `ChangedDefinition` for a checkpoint that another definition made.
         """
@@ -188,13 +188,13 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return replace(ahead, definition=self._definition).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch; one that only announces where there is nothing to read.
+        """The tasks of a micro-batch; a single one that only announces if there is nothing to read.
 
-        Raises `ChangedDefinition` for a batch that was planned by another definition, and not finished.
+        Raises `ChangedDefinition` for an unfinished batch that another definition planned.
         """
         there = Offsets.from_json(end)
         check_same(there.definition, self._definition)
-        # A batch that the query before this one left unfinished.
+        # A batch that an earlier query left unfinished.
         if not self._looked:
             there = self._still_there(there)
         tasks = plan_tasks(self._options, there)
@@ -206,15 +206,15 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(self._options, partition)  # type: ignore[arg-type]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: Spark's checkpoint is what counts."""
+        """Nothing to do: Spark's checkpoint has the offsets."""
 
     def stop(self) -> None:
-        """Leave the cluster."""
+        """Close the connections."""
         if self._cluster is not None:
             self._cluster.close()
 
     def _waiting(self, here: Offsets) -> tuple[Offsets, dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """`here` with what has been made anew since, where each partition goes on, and up to where."""
+        """`here` updated for topics made anew since, where each partition goes on, and up to where."""
         kafka = self._kafka
         places = kafka.partitions()
         here = self._made_anew(here, places)
@@ -239,9 +239,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return here, begin, {place: max(end, begin[place]) for place, end in ends.items()}
 
     def _made_anew(self, here: Offsets, places: Sequence[TopicPartition]) -> Offsets:
-        """`here` as of the topics that there are: in one made anew all begins again.
+        """`here` for the topics that exist now; a topic made anew begins again.
 
-        The account goes on from what is logged; reports of the last batch went with the topic.
+        The account goes on from what is logged; reports of the last batch were lost with the topic.
         """
         ids = self._kafka.topic_ids(places)
         anew = self._changed(here, ids)
@@ -256,7 +256,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _still_there(self, batch: Offsets) -> Offsets:
-        """A planned batch without what lay in topics that were made anew since."""
+        """A planned batch without its ranges in topics that were made anew since."""
         anew = self._changed(batch, self._kafka.topic_ids(batch.ends))
         gone = {place: end for place, end in batch.ends.items() if place[0] in anew}
         return replace(
@@ -280,7 +280,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _known(self, here: Offsets, begin: dict[TopicPartition, int]) -> dict[TopicPartition, Known]:
-        """What is known of each partition, best at the offset where it goes on."""
+        """What is known about each partition, if possible at the offset where it goes on."""
         group = group_of(self._options, here.query)
         reported = self._kafka.reports(group, begin) if here.known and begin else {}
         if any(place in reported and reported[place].query != here.query for place in self._reporting):
@@ -304,7 +304,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None and drained and self._options.close_at_end:
             return last_window_end(known, stream.window)
         self._listen(known)
-        # Spark gives a window out once: what closes for now closes for good here.
+        # Spark gives out a window once, so windows that close for now close for good here.
         return closing(self._marks.values(), stream.window, stream.delay_us).due_us
 
     def _listen(self, known: dict[TopicPartition, Known]) -> None:
@@ -334,7 +334,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             tell(self._marks, place, rest)
 
     def _worth_telling(self, here: Offsets, known: dict[TopicPartition, Known], mark: int) -> bool:
-        """Whether a micro-batch without messages is worth it: it closes windows, or settles accounts."""
+        """Whether a micro-batch without messages is useful: it closes windows, or settles accounts."""
         stream = self._options.stream
         assert stream is not None and stream.window is not None
         closes = stream.window.pane_start(mark) > stream.window.pane_start(here.watermark_us)
@@ -345,18 +345,18 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return known != here.known
 
     def _quiet(self) -> bool:
-        """Whether nothing has come for as long as makes a partition idle."""
+        """Whether nothing has come for so long that the partition is idle."""
         return all(mark.rest is not None for mark in self._marks.values())
 
     def _nothing(self, start: dict[str, Any]) -> dict[str, Any]:
-        """Say that there is nothing to do; Spark asks again at once, so not at once."""
+        """Wait a little before saying that there is nothing to do, as Spark asks again at once."""
         if self._target is None:
             time.sleep(_NOTHING_NEW_SECONDS)
         return start
 
 
 def _ensure_letters(options: KafkaOptions) -> None:
-    """Make the topic of dead letters, unless it is there."""
+    """Make the topic for dead letters, unless it exists."""
     if options.dead_letter_topic is not None:
         ensure_topic(admin(options.config), options.dead_letter_topic, 1, DEAD_LETTERS)
 
@@ -364,7 +364,7 @@ def _ensure_letters(options: KafkaOptions) -> None:
 def _moved_to(
     places: Mapping[TopicPartition, int], known: Mapping[TopicPartition, Known]
 ) -> dict[TopicPartition, Known]:
-    """What is known of these partitions, at other offsets."""
+    """What is known about these partitions, moved to other offsets."""
     return {place: replace(known[place], at=at) for place, at in places.items() if place in known}
 
 

@@ -1,4 +1,4 @@
-"""What a task does: ranges of a micro-batch's offsets in, messages, rows or partial sketches out."""
+"""What a task does: reads ranges of a micro-batch's offsets; gives messages, rows or partial sketches."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .options import KafkaOptions
 from .workers import Letters, reading, remarks_on, report_known, settle
 
 BATCH_MESSAGES = 200_000
-"""Messages decoded and sketched at a time."""
+"""How many messages are decoded and sketched at a time."""
 
 _UTC = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True)
 class Range:
-    """Offsets `start` … `end` − 1 of a partition, and what is known of it up to `start` or before."""
+    """Offsets `start` … `end` − 1 of a partition, and what is known about it at `start` or before."""
 
     place: TopicPartition
     start: int
@@ -46,10 +46,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Task(InputPartition):
-    """What one task of Spark's does.
+    """The work of one Spark task.
 
-    `settled` is the account of partitions that no task reads in this micro-batch, in one task's hands;
-    `clock_us` the clock on the wall when it was planned.
+    `settled` is the account of partitions that no task reads in this micro-batch, given to one task;
+    `clock_us` is the wall clock when it was planned.
     """
 
     ranges: tuple[Range, ...]
@@ -65,7 +65,7 @@ def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
         Range(place, at, batch.ends[place], batch.known.get(place, Known(at)))
         for place, at in sorted(batch.begin.items())
     ]
-    # What is not known up to its beginning is read again from where it is known.
+    # A range whose beginning is not known is read again from where the partition is known.
     waiting = [r for r in ranges if min(r.start, r.known.at) < r.end]
     if options.emit != "sketches":
         waiting = _split(waiting, options.min_partitions or 0)
@@ -79,12 +79,12 @@ def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
 
 
 def group_of(options: KafkaOptions, query: str) -> str:
-    """The consumer group in which a query's workers commit what they know."""
+    """The consumer group to which a query's workers commit what they know."""
     return str(options.config.get("group.id", f"{options.group_prefix}-{query}"))
 
 
 def _split(ranges: list[Range], wanted: int) -> list[Range]:
-    """At least `wanted` ranges of about the same size, as far as there are offsets."""
+    """At least `wanted` ranges of about the same size, if there are that many offsets."""
     total = sum(r.end - r.start for r in ranges)
     found = []
     for r in ranges:
@@ -112,7 +112,7 @@ def plan_of(stream: Stream) -> Partials:
 
 
 def read_task(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
-    """In a worker: what a task reads, as Spark's columns."""
+    """In a worker: what a task reads, as columns for Spark."""
     if options.emit == "sketches":
         return _sketches(options, task)
     rows = _rows if options.emit == "rows" else _messages
@@ -170,7 +170,7 @@ def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def _stepped(steps: RowSteps, decoded: Decoded) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
-    """The rows after all steps; the numbers of the messages that are none, in order, each with the reason."""
+    """The rows after all steps; the numbers of refused messages, in order, each with the reason."""
     refused = list(zip(decoded.refused.tolist(), decoded.reasons))
 
     def refuse(rows: np.ndarray, reason: str) -> None:
@@ -210,7 +210,7 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
     intake = Intake(replace(stream.kafka_source, topic=topic), remarks, {partition: r.end})
     known = r.known.floored(task.watermark_us)
     first = min(known.at, r.start)
-    # What was read and counted before is cut off: of it only the account and the event time are wanted.
+    # Rows that were counted before are cut off; only their account and event time are wanted.
     clock = task.clock_us / 1e6
     progress = Progress(stream, topic, partition, first, replace(known.time), lambda: clock)
     intake.begin(partition, progress, [r.start] * (first < r.start))
@@ -219,6 +219,6 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
         letters.take(intake, r.start)
     intake.pass_to(partition, r.end)
     letters.take(intake, r.start)
-    # A stream goes on: fields that few messages have may come yet.
+    # In a stream, fields that few messages have may still come.
     remarks.look(1) if task.query else remarks.look(1, 1)
     return intake

@@ -1,7 +1,7 @@
 """What a worker's process keeps between micro-batches: its connections.
 
-Spark hands a process one task after another. Readers stay connected and keep what they have fetched ahead;
-where a partition's next range goes to another process, a seek there is all it costs.
+Spark gives a process one task after another. Readers stay connected and keep what they have fetched ahead; if
+a partition's next range goes to another process, that costs one seek.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger("streamgauge.kafka")
 
 _MOST_READERS = 32
 _PREFETCH_KBYTES = 8192
-"""What a reader of one partition fetches ahead: 256 MiB in all readers of a process."""
+"""How much a reader of one partition fetches ahead: 256 MiB for all readers of a process."""
 _MOST_OTHERS = 8
 _NO_PROGRESS_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
@@ -43,7 +43,7 @@ _LETTER_BYTES = 16 * 1024 * 1024
 
 _readers: Kept[Reader] = Kept(_MOST_READERS, lambda reader: reader.close())
 _reporters: Kept[Any] = Kept(_MOST_OTHERS, lambda reporter: reporter.close())
-# All that a producer was given has arrived when it is put back.
+# Everything that a producer was given has arrived by the time it is put back.
 _producers: Kept[Producer] = Kept(_MOST_OTHERS, lambda producer: producer.purge())
 _remarks: dict[Any, Remarks] = {}
 
@@ -53,8 +53,8 @@ def reading(
 ) -> Iterator[Messages]:
     """The messages of a range of offsets, at most `at_once` at a time.
 
-    Brokers that are away are waited for. Raises `RuntimeError` for offsets that are no longer there, unless
-    the options say to go on without them.
+    Brokers that are away are waited for. Raises `RuntimeError` for offsets that no longer exist, unless the
+    options say to go on without them.
     """
     if start >= end:
         return
@@ -81,7 +81,7 @@ def reading(
             told += ", or with the option corruptBatches"
         raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {told}") from None
     except BaseException:
-        # A task that was cancelled leaves its reader somewhere within the range.
+        # A cancelled task leaves its reader somewhere within the range.
         if reader is not None:
             reader.close()
         raise
@@ -89,7 +89,7 @@ def reading(
 
 
 def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
-    """What this process has to say of a topic's messages in a stream: the same from task to task."""
+    """This process's remarks about a topic's messages in a stream, kept from task to task."""
     assert options.stream is not None and isinstance(options.stream.source, KafkaSource)
     key = (_identity(options), topic, options.stream.fingerprint())
     if key not in _remarks:
@@ -98,10 +98,10 @@ def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
 
 
 def settle() -> None:
-    """Once a process: take what is loaded by now out of the garbage collector's sight.
+    """Once per process: exempt everything loaded by now from garbage collection.
 
-    Spark collects garbage after each task, which takes a tenth of a second with all of Numba's and Polars'
-    modules there to look through.
+    Spark collects garbage after each task, which takes a tenth of a second with all modules of Numba and
+    Polars loaded.
     """
     if not gc.get_freeze_count():
         gc.collect()
@@ -109,10 +109,10 @@ def settle() -> None:
 
 
 def report_known(options: KafkaOptions, group: str, place: TopicPartition, told: Report) -> None:
-    """Commit what is known of a partition beside the offset up to which it is known.
+    """Commit what is known about a partition beside the offset up to which it is known.
 
-    Where that fails for some seconds it is left: the next micro-batch reads this one's range again to know.
-    Raises `PermissionError` where the group may not be used at all.
+    If that fails for some seconds it is given up: the next micro-batch reads this one's range again to find
+    out. Raises `PermissionError` if the group may not be used at all.
     """
     key = (_identity(options), group)
     reporter = _reporters.take(key) or reporting_consumer(options.config, group)
@@ -143,10 +143,10 @@ def _report(reporter: Any, group: str, place: TopicPartition, told: Report) -> N
 
 
 class Letters:
-    """Dead letters on their way to their topic; without a topic they are only counted.
+    """Sends dead letters to their topic; without a topic they are only counted.
 
-    They are sent before the range's progress is, so none is lost; a range that is read again sends its own
-    again, with the same offsets in their headers.
+    They are sent before the range's progress is committed, so none is lost; a range that is read again sends
+    its letters again, with the same offsets in their headers.
     """
 
     def __init__(self, options: KafkaOptions) -> None:
@@ -155,7 +155,7 @@ class Letters:
         self._bytes = 0
 
     def take(self, intake: Intake, start: int) -> None:
-        """Take over what was refused, from offset `start` on."""
+        """Take in what was refused, from offset `start` on."""
         self.add([letter for letter in intake.dead if letter.offset >= start])
         intake.dead.clear()
         intake.dead_bytes = 0
@@ -183,7 +183,7 @@ class Letters:
             return
         key = _identity(self._options)
         producer = _producers.take(key)
-        if producer is None:  # one with nothing to send is not true
+        if producer is None:  # a producer with nothing to send is falsy
             settings = producer_config(self._options.config, LARGEST_LETTER)
             producer = Producer(settings, logger=LIBRARY_LOG)
         while self._waiting:

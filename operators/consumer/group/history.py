@@ -1,9 +1,9 @@
-"""What earlier runs of a consumer group left behind, looked at before a run begins.
+"""What earlier runs of a consumer group left behind, checked before a run begins.
 
 A group goes on only with the definition, the input topic and the table topic that it began with: anything
-else would mix what can't be mixed, or miss rows without a word. What is known stands in three places, each of
-which may be gone: the group's offsets (they expire), the table topic's snapshots, the table topics' names.
-A topic's name tells whether state can be merged; what happens to rows before that is compared with the
+else would mix different results, or miss rows silently. What is known of it is in three places, each of which
+may be gone: the group's offsets (they expire), the table topic's snapshots, and the table topics' names. A
+topic's name tells whether state can be merged; what happens to rows before that is compared with the
 definition in its snapshots, the first of which is written before anything is read.
 """
 
@@ -39,7 +39,7 @@ _TRY_SECONDS = 3.0
 
 @dataclass
 class GroupHistory:
-    """A group's committed places by input partition, and its own table topic's log, if there are any.
+    """A group's committed places by input partition, and the log in its table topic, if there are any.
 
     `source_id` is the input topic's id now.
     """
@@ -61,9 +61,9 @@ class GroupHistory:
         self._recorded: Mapping[str, Any] | None = None
 
     def read(self) -> None:
-        """Look at what is there.
+        """Look up what there is.
 
-        Raises `DefinitionChanged`, and `TopicError` for topics that are not those the group began with.
+        Raises `DefinitionChanged`, and `TopicError` if the topics are not those that the group began with.
         """
         self.places = self._committed()
         topics = self.client.list_topics(timeout=_SECONDS).topics
@@ -117,11 +117,11 @@ class GroupHistory:
         )
 
     def begin(self, ends: Mapping[int, int] | None) -> dict[int, int]:
-        """Write down where partitions without a committed place go on; gives all that are known.
+        """Commit where partitions without a committed place go on; gives all known places.
 
-        A partition that the table topic knows goes on behind its last delta there: the group's offsets had
-        expired. A group that never ran begins at `ends`, if given; else, and wherever a partition was added
-        later, reading begins with the first message, which needs no place.
+        A partition that the table topic knows goes on behind its last delta there; the group's offsets had
+        expired. A group that never ran begins at `ends`, if given. Otherwise, and for partitions added later,
+        reading begins with the first message, which needs no place.
         """
         found: dict[int, Committed] = {}
         for partition in set(range(self.partitions)) - self.places.keys():
@@ -212,12 +212,13 @@ class GroupHistory:
             try:
                 return consumer.committed(places, timeout=_TRY_SECONDS)
             except KafkaException as error:
-                # Who may not use the group is only told so beside the answer, which never comes.
+                # A user without the right to use the group is told so only in the log; the answer never
+                # comes.
                 beside = consumer.poll(0.0)
                 fault = (beside and beside.error()) or error.args[0]
                 if not passing(fault) or time.monotonic() > deadline:
                     raise refused(fault, "tell the group's positions", group=self.group_id) from None
-                time.sleep(0.1)  # a new broker's coordinators are still loading
+                time.sleep(0.1)  # coordinators of a new broker are still loading
 
     def _send(self, messages: list[Outgoing]) -> None:
         """Write to the table topic. Raises `KafkaException` where that fails."""
@@ -229,7 +230,7 @@ class GroupHistory:
             raise faults.told(faults.error or KafkaError(KafkaError._MSG_TIMED_OUT), self.group_id)
 
     def _commit(self, places: Mapping[int, Committed]) -> bool:
-        """Commit for the group while nobody is in it; False if somebody is, who has seen to this."""
+        """Commit for the group while it has no members; False if it has, as members commit themselves."""
         consumer = self._consumer(self.group_id)
         try:
             offsets = [TopicPartition(self.topic, p, c.offset, c.metadata()) for p, c in places.items()]

@@ -1,8 +1,8 @@
-"""A worker's place in its consumer group: which partitions are its own, and how far they are committed.
+"""A worker's place in its consumer group: which partitions it has, and how far they are committed.
 
-The consumer here never reads: its partitions are paused, a `Reader` of its own reads them. What is committed
-is an offset and, as its metadata, the partition's event time there, so that rows are judged late by the same
-rule whoever reads on.
+The consumer here never reads: its partitions are paused, and a separate `Reader` reads them. It commits an
+offset and, as its metadata, the partition's event time there, so that whoever reads on judges lateness by the
+same rule.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ log = logging.getLogger("streamgauge.kafka")
 
 
 class MembershipLost(Exception):
-    """The group has given this worker's partitions to others: what it holds of them must be forgotten."""
+    """The group gave this worker's partitions to others; what it holds of them must be dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
     """Where a partition goes on: its next offset, its event time, and how far the table log was then.
 
-    All but the offset are of the definition with this fingerprint, of the input topic and the table topic
-    with these ids; a place that was not committed by a stream has none.
+    Everything but the offset belongs to the definition with this fingerprint and to the input and table
+    topics with these ids; a place that was not committed by a stream has none.
     """
 
     offset: int
@@ -44,13 +44,13 @@ class Committed:
     table_id: str = ""
 
     def metadata(self) -> str:
-        """All but the offset, as committed beside it."""
+        """Everything but the offset, as text to commit with it."""
         told = [self.fingerprint, self.source_id, self.table_id, self.time.to_list(), *self.log]
         return json.dumps(told, separators=(",", ":"))
 
     @classmethod
     def of(cls, offset: int, metadata: str | None) -> Committed:
-        """What was committed; of an offset that no stream committed, only the offset holds."""
+        """What was committed; only the offset if no stream committed it."""
         try:
             fingerprint, source_id, table_id, told, *log = json.loads(metadata or "[]")
             time = PartitionTime(*map(int, told))
@@ -62,8 +62,8 @@ class Committed:
 class Membership:
     """Membership in a group that reads one topic.
 
-    `revoked` is called with partitions that others get next, while they are still this worker's: the time to
-    send what it holds of them. `lost` partitions are others' already.
+    `revoked` is called with partitions that other members get next, while this worker still has them, to send
+    what it holds of them. `lost` is called with partitions that others already have.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Membership:
         )
 
     def poll(self, seconds: float = 0.0) -> None:
-        """Keep the membership alive and take part in rebalances."""
+        """Keep the membership and take part in rebalances."""
         message = as_exception(lambda: self._consumer.poll(seconds))
         error = None if message is None else message.error()
         if error is None:
@@ -98,7 +98,7 @@ class Membership:
         log.debug("membership: %s", error.str())
 
     def keep(self) -> None:
-        """As `poll`, while a delivery waits. Raises `MembershipLost` if partitions were taken meanwhile."""
+        """Like `poll`, while a delivery waits. Raises `MembershipLost` if partitions were taken meanwhile."""
         if self._in_callback:
             return
         self._delivering, self._taken = True, False
@@ -110,7 +110,7 @@ class Membership:
             raise MembershipLost("a rebalance took its partitions while a delivery waited")
 
     def committed(self, partitions: Iterable[int], seconds: float) -> dict[int, Committed | None]:
-        """What the group has committed, None where nothing. Raises `KafkaException`."""
+        """What the group has committed; None where nothing is. Raises `KafkaException`."""
         asked = [TopicPartition(self._topic, partition) for partition in partitions]
         try:
             found = self._consumer.committed(asked, timeout=seconds)
@@ -134,7 +134,7 @@ class Membership:
         return found
 
     def commit(self, places: Mapping[int, Committed]) -> None:
-        """Commit now. Raises `MembershipLost`, or `KafkaException` for what may be tried again."""
+        """Commit now. Raises `MembershipLost`, or `KafkaException` for errors after which to try again."""
         try:
             found = self._consumer.commit(offsets=self.offsets(places), asynchronous=False)
         except KafkaException as error:
@@ -148,11 +148,11 @@ class Membership:
                 raise self._refused(place.error, "commit positions")
 
     def offsets(self, places: Mapping[int, Committed]) -> list[TopicPartition]:
-        """Commits as the client library writes them."""
+        """Places in the client library's form."""
         return [TopicPartition(self._topic, p, c.offset, c.metadata()) for p, c in places.items()]
 
     def group_metadata(self) -> Any:
-        """The membership's identity, by which a transaction is refused to those who lost it."""
+        """The identity of the membership; brokers refuse transactions of members that lost it."""
         return self._consumer.consumer_group_metadata()
 
     def watermarks(self, partition: int, seconds: float) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""Runs without a group's name: what they are called, and how what dead ones left is found.
+"""Runs without a group_id: how they are named, and how leftovers of dead ones are found.
 
-Such a run removes its table topic and its groups when it ends. One that was killed could not: the next run
-without a name on the same topic does it, once nobody can be using them any more.
+Such a run removes its table topic and its groups when it ends. If it was killed, the next run without a
+group_id on the same topic does so, once nothing can be using them any more.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ...kafka.topics import Admin, described_group, remove
 log = logging.getLogger("streamgauge.kafka")
 
 LEAST_AGE = timedelta(days=1)
-"""A younger run may be alive though it has no members now: starting, or on a laptop that sleeps."""
+"""A younger run may be alive even without members: it may be starting, or on a sleeping laptop."""
 
 _LONGEST = 180
-"""Kafka takes names of 249 characters, and a table topic's name is longer than its group's."""
+"""Kafka allows names of 249 characters, and a table topic's name is longer than its group's."""
 _SECONDS = 10.0
 
 
 def group_name(topic: str, now: datetime) -> str:
-    """A group's name for a run of its own; rights on what begins with the topic's name cover it.
+    """A group name for a run of its own; rights on names that begin with the topic's name cover it.
 
     >>> group_name("posts", datetime(2026, 11, 22, 0, 5, 1, tzinfo=UTC))[:-8]
     'posts.streamgauge-20261122T000501-'
@@ -57,9 +57,9 @@ def old_groups(topics: Iterable[str], topic: str, now: datetime) -> dict[str, st
 
 
 def clear_away(client: Admin, topic: str, now: datetime) -> None:
-    """Remove what dead runs of `topic` without a name have left: old, and with no member in their groups.
+    """Remove what old runs of `topic` without a group_id left, if their groups have no members.
 
-    Where brokers don't answer or don't allow it, all is left as it is.
+    If brokers don't answer or don't allow it, everything is left as it is.
     """
     try:
         known = client.list_topics(timeout=_SECONDS).topics

@@ -1,21 +1,21 @@
-"""The log of partial tables: deltas as the messages of a stream's table topic.
+"""The log of partial tables: deltas as messages of a stream's table topic.
 
-A delta is one message for each partition of the topic, in parts where it is larger than a message may be
+A delta is one message for each partition of the topic, or several parts if it is too large for one message
 (`parts`). Headers, in decimal digits or plain text:
 
 | header | what |
 |---|---|
-| `fingerprint` | the definition's |
+| `fingerprint` | that of the definition |
 | `topic`, `source`, `partition` | the input's name, id and partition |
 | `first`, `next` | the offsets covered, from the first up to, not including, the next |
-| `time` | how far the partition is in event time: the numbers of a `PartitionTime` |
-| `rest` | its silence, where it is silent: the numbers of a `Rest` |
-| `more` | 1 where another delta follows that was sent together with this one |
+| `time` | the partition's event time: the numbers of a `PartitionTime` |
+| `rest` | its silence, if it is silent: the numbers of a `Rest` |
+| `more` | 1 if another delta follows that was sent together with this one |
 | `account` | read, counted, filtered, late and dead-lettered messages |
 
-Its value: the length of a JSON text in four bytes, little-endian; that text, the messages counted by the
-start of their pane; the rows of its groups, by the hash of their keys, as a compressed Arrow IPC stream, or
-nothing where there are none.
+Its value is the length of a JSON text in four bytes, little-endian; that text, with the number of messages by
+the start of their pane; and the rows of its groups as a compressed Arrow IPC stream, or nothing if there are
+none. The hash of a group's keys decides its partition.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from .faults import DeltaError
 from .parts import LARGEST_PART, Record, in_parts
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes that a message of a stream's producers may have: a dead letter is as large as the input was."""
+"""The largest message of a stream's producers: a dead letter is as large as the input was."""
 
 TOPIC_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""The table topic is the state: mergers trim it behind their oldest open windows, nobody else may."""
+"""The table topic is the state: only mergers may trim it, behind their oldest open windows."""
 
 
 def table_topic(group_id: str, fingerprint: str) -> str:
-    """The name of a stream's table topic: a changed definition gets another."""
+    """The name of a stream's table topic; a changed definition gets another one."""
     return f"{group_id}.table.{fingerprint}"
 
 
 def split(table: pa.Table, partitions: int) -> list[pa.Table]:
-    """The table's rows by the hash of their keys, one table for each partition, in order.
+    """Split a table by the hash of its rows' keys into one table for each partition, in order.
 
     All windows of a group go to the same partition.
     """
@@ -63,7 +63,7 @@ def split(table: pa.Table, partitions: int) -> list[pa.Table]:
 
 
 def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PART) -> list[Outgoing]:
-    """A delta's messages, none with a value of more than `largest` bytes."""
+    """A delta's messages, none of them with a value of more than `largest` bytes."""
     headers = [
         ("fingerprint", delta.fingerprint.encode()),
         ("topic", delta.topic.encode()),
@@ -84,7 +84,7 @@ def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PAR
 
 
 def decode(record: Record, rows: bool = True) -> Delta:
-    """The delta of a record; without its table unless `rows`. Raises `DeltaError` if it is none."""
+    """The delta in a record, without its table unless `rows`. Raises `DeltaError` for anything else."""
     told = record.headers
     try:
         numbers = {name: int(told[name]) for name in _NUMBERS}
@@ -107,7 +107,7 @@ def decode(record: Record, rows: bool = True) -> Delta:
         )
     except KeyError as error:
         raise DeltaError(
-            f"no delta: the header {error} is missing among {', '.join(told) or 'none'}"
+            f"not a delta: the header {error} is missing among {', '.join(told) or 'none'}"
         ) from None
     except (ValueError, TypeError, AttributeError, SketchError) as error:
         raise DeltaError(f"a damaged delta: {error}") from None

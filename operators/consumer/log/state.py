@@ -1,4 +1,4 @@
-"""What a merger knows besides its open windows, and how that is written down beside an offset of the log."""
+"""What a merger knows besides its open windows, and how it is stored beside an offset of the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIME = len(PartitionTime().to_list())
 
 @dataclass(slots=True)
 class Chain(Mark):
-    """How far the log has come with one input partition: its event time, and the next offset."""
+    """How far the log is with one input partition: its event time, and the next offset."""
 
     next: int = 0
 
@@ -56,10 +56,10 @@ class LogState:
 
 @dataclass(slots=True)
 class Told:
-    """What was handed over: all windows that end at or before `until_us`, and those of the panes in `kept`.
+    """The windows handed over: all that end at or before `until_us`, and those of the panes in `kept`.
 
-    The latter are closed for now alone, and were told with so many deltas; no later than the window closes
-    for good its pane is forgotten.
+    Windows of the latter are closed only for now, and were handed over with so many deltas. When a window
+    closes for good, its pane is dropped from `kept`.
     """
 
     until_us: int = EARLIEST
@@ -67,7 +67,7 @@ class Told:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Grows with each window that is handed over, of those that begin at the same place of the log."""
+        """Grows with each window handed over; orders states that begin at the same place of the log."""
         return self.until_us, sum(self.kept.values())
 
 
@@ -77,7 +77,7 @@ def read_state(told: str) -> tuple[LogState, Told]:
         found: dict[str, Any] = json.loads(told)
         chains = {int(p): Chain.from_list(chain) for p, chain in found["chains"].items()}
         account, (duplicates, overlaps) = Account(**found["account"]), found["extra"]
-        # States from before windows were kept have no "kept" and no "due": all that had closed was final.
+        # Earlier versions wrote no "kept" and no "due": all closed windows were final.
         kept = {int(pane): deltas for pane, deltas in found.get("kept", {}).items()}
         closed_us = found["closed"]
         state = LogState(chains, account, closed_us, found.get("due", closed_us), duplicates, overlaps)

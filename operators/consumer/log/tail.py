@@ -1,10 +1,10 @@
-"""What lies in the table topic from an offset on, and how far its deltas have come with each input partition.
+"""What is in the table topic from an offset on, and how far its deltas are with each input partition.
 
-At least once, deltas are acknowledged before the input's offsets are committed. Between the two a worker may
-die: its successor finds these deltas here and goes on after them, so that nothing counts twice. With several
-table partitions a delta may have reached only some of them; then the successor reads it again from where the
-shortest chain ends, and cuts its own deltas exactly where the longer ones end, so that those who have a range
-leave it out and the others take it. Deltas that were trimmed away are in a merger's snapshot.
+With "at_least_once", deltas are acknowledged before the input's offsets are committed, and a worker may die
+in between. Its successor finds these deltas here and goes on after them, so that nothing counts twice. With
+several table partitions, a delta may have reached only some of them. Then the successor reads again from
+where the shortest chain ends, and cuts its own deltas exactly where the longer ones end, so that mergers that
+have a range leave it out and the others take it. Deltas that were trimmed away are in a merger's snapshot.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _SECONDS = 10.0
 
 @dataclass(slots=True)
 class Tail:
-    """One partition of the table topic: its first offset, the one after its last, and what lies between.
+    """One partition of the table topic: its first offset, the one after its last, and what is in between.
 
-    `deltas` have no tables; `snapshot` is the one that has come farthest. A delta or snapshot of which only a
-    part is there is left out.
+    `deltas` have no tables; `snapshot` is the most advanced one. Incomplete deltas and snapshots are left
+    out.
     """
 
     begin: int = 0
@@ -51,7 +51,7 @@ class Ends:
 
 
 def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
-    """What lies in the table topic from an offset of each partition on, or from the first that is there.
+    """What is in the table topic from an offset of each partition on, or from its first message.
 
     Raises `KafkaException` if the brokers don't answer, `DeltaError` for a damaged delta.
     """
@@ -61,7 +61,7 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
         found = {partition: Tail(end=-1) for partition in starts}
         gathers = {partition: Gather() for partition in starts}
         consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
-        # Where somebody writes all the time there is always more, and never word of an end.
+        # If somebody writes all the time, there is always more, and the end is never reported.
         ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
         deadline = time.monotonic() + _SECONDS
         while any(tail.end < 0 for tail in found.values()):
@@ -91,7 +91,7 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
 
 
 def follow(place: Committed, partition: int, logs: Mapping[int, Tail]) -> Ends:
-    """Where an input partition's chains in all table partitions end, from its committed place on.
+    """Where the chains of an input partition's deltas end, from its committed place on.
 
     >>> follow(Committed(7), 0, {0: Tail()}).place.offset
     7

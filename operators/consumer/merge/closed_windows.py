@@ -1,5 +1,5 @@
-"""The closed windows of a run: in memory as long as they are few, on disk beyond, the oldest of a run
-without an end dropped.
+"""The closed windows of a run: in memory while they are few, on disk beyond; an endless run drops the
+oldest.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import pyarrow as pa
 from ...table.schema import START
 
 MEMORY_BYTES = 64 * 1024 * 1024
-"""What closed windows may take in memory; beyond, all so far go to a temporary file (TMPDIR says where)."""
+"""What closed windows may take in memory; beyond, they go to a temporary file (TMPDIR says where)."""
 
 KEPT_BYTES = 1024 * 1024 * 1024
-"""What the windows of a run without an end may take in memory and on disk; the oldest are dropped."""
+"""What the windows of an endless run may take in memory and on disk; the oldest are dropped."""
 
 
 class ClosedWindows:
-    """Tables of closed windows, in the order they were told; one that is told again replaces the first.
+    """Tables of closed windows, in the order they closed; one that comes again replaces the first.
 
-    `most` is how many are kept, None for all of them whatever they take.
+    `most` is how many are kept; None keeps all, whatever they take.
 
     >>> closed = ClosedWindows(pa.schema([(START, pa.int64()), ("n", pa.int64())]), most=2)
     >>> for start in (1, 2, 3, 3):
@@ -61,7 +61,7 @@ class ClosedWindows:
             self._drop(next(iter(self._tables)))
 
     def table(self, filling: list[tuple[int, pa.Table]] | None = None) -> pa.Table:
-        """All of them as one table, by window, with those still `filling`; what lies on disk stays there."""
+        """All of them as one table, by window, with those still `filling`; what is on disk stays there."""
         found = dict(self._tables)
         for partition, table in filling or ():
             found[partition, table.column(START)[0].as_py()] = table
@@ -70,7 +70,7 @@ class ClosedWindows:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of those in memory."""
+        """Bytes of the tables in memory."""
         return self._held
 
     def _too_much(self) -> bool:
@@ -89,7 +89,7 @@ class ClosedWindows:
 
 
 def _on_disk(tables: dict[tuple[int, object], pa.Table]) -> dict[tuple[int, object], pa.Table]:
-    """The same tables, mapped from a file that goes when nobody holds any of them any more."""
+    """The same tables, mapped from a file that is removed once none of them is used any more."""
     handle, name = tempfile.mkstemp(prefix="streamgauge-windows-", suffix=".arrow")
     os.close(handle)
     schema = next(iter(tables.values())).schema

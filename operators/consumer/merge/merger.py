@@ -1,13 +1,13 @@
-"""Deltas in, closed windows out: the merging worker's state, with no Kafka in it.
+"""Deltas in, closed windows out: the state of the merging worker, without any Kafka.
 
 Windows are given out in order when `closing` says that they may close. Those that close for good come once,
-and a row that comes for one of them later is late. A window that silence alone has closed is given out and
-kept: rows that follow for it count, and if there are any it comes again, whole, when it closes next, in
-another silence or for good. If there are none it goes without another word.
+and rows that come for them later are late. A window that only silence has closed is given out and kept: rows
+that follow for it count, and if there are any, it comes again, whole, when it closes next, in another silence
+or for good. If there are none, it is dropped silently.
 
-One `Merger` follows one partition of the table topic. All it does is decided by the log it reads and by
-nothing else, so that reading the log again gives the same windows. Only how often a kept window comes before
-it is final depends on when it is asked for: who reads on before asking gets it once, with all its rows.
+One `Merger` follows one partition of the table topic. The log alone decides what it does, so reading the log
+again gives the same windows. Only how often a kept window comes before it is final depends on when it is
+asked for: if all of the log is read before asking, it comes once, with all its rows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ..options import DeliveryName
 
 @dataclass(slots=True)
 class _Open:
-    """A pane that may still get rows, and where the log and the merger stood before its first.
+    """A pane that may still get rows, and where the log and the merger were before the pane's first row.
 
-    `deltas` is how many have brought it rows.
+    `deltas` is the number of deltas that brought it rows.
     """
 
     sketches: Accumulator
@@ -45,10 +45,10 @@ class _Open:
 class Merger:
     """Folds deltas into windows and closes them by the watermark.
 
-    `partitions` are those of the input topic: until each has been heard of, no window closes. Takes only the
-    next range of each partition: a range that was already taken, by whomever it was sent, is left out. A
-    range that begins too early or too late can't happen in a log written exactly once and raises
-    `DeltaError`; at least once, one that overlaps what was taken is taken whole, and counted in
+    `partitions` are those of the input topic; no window closes until a delta of each has come. It takes only
+    the next range of each partition and leaves out a range that was already taken, whoever sent it. A range
+    that begins too early or too late can't happen in a log written with "exactly_once" and raises
+    `DeltaError`. With "at_least_once", a range that overlaps what was taken is taken whole and counted in
     `state.overlaps`.
     """
 
@@ -70,19 +70,19 @@ class Merger:
         self._source = ""
 
     def mark(self, name: str, offset: int) -> None:
-        """A delta of several messages, the first of them at `offset`; it is offered when all are there."""
+        """Mark the beginning of a delta of several messages; it is offered once all have come."""
         if name not in self._marks:
             self._marks[name] = (offset, self.state.copy())
 
     def unmark(self, name: str) -> None:
-        """The delta that was marked so is not waited for any more."""
+        """Stop waiting for the delta with this mark."""
         self._marks.pop(name, None)
 
     def offer(self, delta: Delta, offset: int, name: str = "") -> bool:
         """Take the delta at `offset` of the log, or leave it out as a duplicate; True if it was taken.
 
-        `name` is that by which its beginning was marked, if it was. Raises `DeltaError` for a delta of
-        another definition or out of its turn.
+        `name` is the mark of its beginning, if it has one. Raises `DeltaError` for a delta of another
+        definition or out of turn.
         """
         self._position = offset + 1
         begin, before = self._marks.pop(name, (offset, None))
@@ -111,22 +111,22 @@ class Merger:
         return True
 
     def due(self) -> pa.Table | None:
-        """The earliest window that has closed and was not handed over as it is now, if there is one.
+        """The earliest closed window that was not handed over as it is now, if there is one.
 
-        A restart brings it again until `told` says that it was handed over.
+        It comes again after a restart until `told` notes that it was handed over.
         """
         pane = self._next_due()
         return None if pane is None else self._open[pane].sketches.table()
 
     def told(self) -> None:
-        """The window that `due` gave was handed over."""
+        """Note that the window that `due` gave was handed over."""
         pane = self._next_due()
         assert pane is not None
         self._told.kept[pane] = self._open[pane].deltas
-        self._next_due()  # and goes at once if it is closed for good
+        self._next_due()  # and dropped at once if it is closed for good
 
     def close(self) -> list[pa.Table]:
-        """All windows that are due, earliest first, as handed over."""
+        """All windows that are due, earliest first; notes that they were handed over."""
         found = []
         while (table := self.due()) is not None:
             found.append(table)
@@ -134,11 +134,11 @@ class Merger:
         return found
 
     def close_all(self) -> list[pa.Table]:
-        """All windows that were not handed over as they are now; they stay open for what may come later."""
+        """All windows that were not handed over as they are now; they stay open for later rows."""
         return [self._open[pane].sketches.table() for pane in sorted(self._open) if not self._is_told(pane)]
 
     def reached(self, ends: dict[int, int]) -> bool:
-        """Whether all messages before these offsets are in."""
+        """Whether all messages before these offsets are folded in."""
         chains = self.state.chains
         return all(partition in chains and chains[partition].next >= end for partition, end in ends.items())
 
@@ -146,7 +146,7 @@ class Merger:
         """Where to read the log from again after a restart, and the state to start with, as JSON.
 
         That is the first delta of the oldest window that was not handed over or may come again, so that every
-        such window is whole again, or a delta before it of which only a part has come.
+        such window becomes whole again; or an earlier delta of which only a part has come.
         """
         places = [(pane.offset, pane.before) for pane in self._open.values()]
         oldest = min((*places, *self._marks.values()), key=lambda place: place[0], default=None)
@@ -154,20 +154,20 @@ class Merger:
         return offset, written(state, self._told)
 
     def resume(self, offset: int, told: str) -> None:
-        """Take up where `resume_point` said. Raises `DeltaError` if that is damaged."""
+        """Take up the state that `resume_point` gave. Raises `DeltaError` if it is damaged."""
         self.state, self._told = read_state(told)
         self._position = offset
         self._open.clear()
         self._marks.clear()
 
     def _is_told(self, pane: int) -> bool:
-        """Whether its window was handed over with all that is in it now, by this merger or one before it."""
+        """Whether its window was handed over with all that is in it now, by this or an earlier merger."""
         if self._window.last_end(pane) <= self._told.until_us:
             return True
         return self._open[pane].deltas <= self._told.kept.get(pane, 0)
 
     def _next_due(self) -> int | None:
-        """The pane of the window to hand over next; those before it that are closed for good are let go."""
+        """The pane of the window to hand over next; earlier ones that are closed for good are dropped."""
         for pane in sorted(self._open):
             end = self._window.last_end(pane)
             if end > self.state.due_us:
@@ -213,7 +213,7 @@ class Merger:
         self.partitions.add(delta.partition)
 
     def _close_up(self, delta: Delta) -> None:
-        """Close what may close, once all that was sent together is in."""
+        """Close windows that may close, once all deltas that were sent together have come."""
         chains = self.state.chains
         if not delta.more and self.partitions <= chains.keys():
             found = closing(chains.values(), self._window, self.stream.delay_us)
@@ -222,7 +222,7 @@ class Merger:
 
 
 def _panes(table: pa.Table | None) -> Iterator[tuple[int, pa.Table]]:
-    """A table's rows by pane; the table is ordered by them."""
+    """Split a table, which is ordered by pane, into its panes."""
     if table is None:
         return
     starts = table.column(START).combine_chunks().view(pa.int64()).to_numpy()

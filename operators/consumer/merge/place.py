@@ -1,8 +1,8 @@
-"""Where mergers are in the table topic: found again after a restart, kept as they go on, trimmed behind.
+"""Where mergers are in the table topic: found again after a restart, kept up to date, trimmed behind.
 
-A snapshot goes to the topic first; then the group's offset is committed, whose metadata is the snapshot's own
-offset, so that a successor need not look for it. Where the group's offsets have expired the topic itself
-tells. Behind what was committed nothing is needed any more, and the messages are deleted.
+A snapshot goes to the topic first. Then the group's offset is committed, with the snapshot's own offset as
+its metadata, so that a successor need not look for it. If the group's offsets have expired, the topic itself
+tells. Messages before the committed offset are no longer needed and are deleted.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class LogPlace:
         self._may_trim = True
         self._definition, self._fingerprint = plan.stream.definition(), plan.stream.fingerprint()
         self.behind = False
-        """Whether the last try to keep the places failed."""
+        """Whether the last attempt to keep the places failed."""
 
     def find(self, consumer: Consumer, partitions: Iterable[int]) -> dict[int, Snapshot | None]:
-        """Where each partition of the table topic is to be read on from; None: from its beginning.
+        """From where to read on in each partition of the table topic; None is its beginning.
 
-        Raises `KafkaException` if brokers don't answer, `DeltaError` if what is needed is gone, `TopicError`
-        if it is of another input topic of the same name.
+        Raises `KafkaException` if brokers don't answer, `DeltaError` if needed messages are gone, and
+        `TopicError` if the log is that of another input topic of the same name.
         """
         topic = self._plan.table_topic
         asked = [TopicPartition(topic, p) for p in partitions]
@@ -69,9 +69,9 @@ class LogPlace:
         return {partition: self._checked(partition, tail) for partition, tail in tails.items()}
 
     def keep(self, consumer: Consumer, mergers: Mapping[int, Merger]) -> None:
-        """Write down where mergers are, unless that is known already; `behind` says that it couldn't be.
+        """Write down where mergers are, unless that is up to date; `behind` says if it failed.
 
-        Raises `KafkaException` for what waiting won't mend.
+        Raises `KafkaException` for errors that waiting won't mend.
         """
         now = {partition: merger.resume_point() for partition, merger in mergers.items()}
         fresh = {partition: place for partition, place in now.items() if self._kept.get(partition) != place}
@@ -86,7 +86,7 @@ class LogPlace:
             ]
             consumer.commit(offsets=places, asynchronous=False)
         except KafkaException as error:
-            # No loop here: the consumer must be polled to find its way back into the group.
+            # Not in a loop here: the consumer must be polled to get back into the group.
             fault = error.args[0]
             if not passing(fault):
                 raise
@@ -101,12 +101,12 @@ class LogPlace:
         self._kept |= fresh
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """These partitions are others' now."""
+        """Forget these partitions: other members have them now."""
         for partition in partitions:
             self._kept.pop(partition, None)
 
     def close(self) -> None:
-        """Let go of the connections, when the last deletion is answered."""
+        """Close the connections, once the last deletion is answered."""
         wait(self._trimming.values(), timeout=_LAST_SECONDS)
         if self._producer is not None:
             self._producer.purge()
@@ -114,7 +114,7 @@ class LogPlace:
             self._producer = None
 
     def gone(self, partition: int, begin: int | None, needed: str) -> DeltaError:
-        """What to tell when deltas that are needed were deleted."""
+        """The error text if needed deltas were deleted."""
         now = "later" if begin is None else f"at offset {begin}"
         return DeltaError(
             f"the table topic {self._plan.table_topic!r}[{partition}] begins {now}, but {needed}: deltas "
@@ -162,12 +162,12 @@ class LogPlace:
         if self._producer.flush(_FLUSH_SECONDS) or faults:
             self._producer.purge()
             self._producer.flush(1.0)
-            self._producer = None  # one that was purged may have lost its order
+            self._producer = None  # a purged one may have lost its order
             raise KafkaException(faults[0] if faults else KafkaError(KafkaError._MSG_TIMED_OUT))
         return offsets
 
     def _trim(self, places: Mapping[int, int]) -> None:
-        """Have the messages before these offsets deleted; whether it worked is looked at the next time."""
+        """Have the messages before these offsets deleted; the next call checks whether it worked."""
         for done in self._trimming.values():
             if self._may_trim and done.done() and (error := done.exception()) is not None:
                 fault = error.args[0] if isinstance(error, KafkaException) else None

@@ -1,6 +1,6 @@
-"""The log read without a part in it: what a process knows of its run while others merge.
+"""What a process knows of its run while other processes merge, from reading the log.
 
-Only headers and counts are looked at, so that it costs little: windows are told where they are merged.
+It reads only headers and counts, so it costs little; windows are handed over where they are merged.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SECONDS = 2.0
 
 
 class OtherMergers:
-    """Whether other processes have all partitions of the table topic, as the brokers say.
+    """Whether other processes have all partitions of the table topic, according to the brokers.
 
-    A member with nothing assigned can't tell by itself: it may just not have been given its part yet.
+    A member without partitions can't tell by itself: it may not have got its share yet.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -36,7 +36,7 @@ class OtherMergers:
         self._due = 0.0
 
     def have_all(self, own: str | None) -> bool:
-        """What the last answer says, asked for every two seconds and never waited for.
+        """What the last answer says; asked every two seconds, without waiting.
 
         `own` is this process's member id.
         """
@@ -60,7 +60,7 @@ class OtherMergers:
 
 
 class LogWatch:
-    """Follows the first partition of the table topic, which tells of the whole run as each of them does."""
+    """Follows the first partition of the table topic; like each of them, it tells of the whole run."""
 
     def __init__(self, plan: Plan, place: Snapshot | None) -> None:
         self.merger = Merger(plan.stream, range(plan.partitions), plan.options.delivery)
@@ -73,7 +73,7 @@ class LogWatch:
         self._consumer.assign([TopicPartition(plan.table_topic, 0, start)])
 
     def follow(self) -> bool:
-        """Take in what has come; False if it was trimmed meanwhile, and the place must be found again.
+        """Take in new messages; False if the log was trimmed meanwhile and the place must be found again.
 
         Raises `DeltaError` and `KafkaException` as a merger does.
         """

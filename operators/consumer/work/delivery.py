@@ -1,7 +1,7 @@
-"""Deltas and dead letters to Kafka, together with how far the input was read: at least once or exactly once.
+"""Deliver deltas and dead letters to Kafka with the input's offsets: at least once or exactly once.
 
-Both try again while brokers are away or coordinators load, say so once, and give up only when told to stop:
-what was not delivered is then read again by whoever comes next.
+Both ways try again while brokers are away or coordinators load, and say so once. They give up only when told
+to stop; a later worker then reads again what was not delivered.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ..log.messages import LARGEST
 
 _ANSWER_SECONDS = 10.0
 _TRANSACTION_MS = 30_000
-"""A worker that dies within a transaction holds readers up for so long. They last milliseconds, but over a
-slow line their messages may take seconds; "transaction.timeout.ms" says otherwise."""
+"""How long a worker that dies within a transaction holds up readers. Transactions last milliseconds, but over
+a slow line their messages may take seconds; "transaction.timeout.ms" overrides this."""
 
 
 class Delivery(Protocol):
-    """One way to deliver."""
+    """A way to deliver."""
 
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
         """Send messages and commit the input's places.
 
-        Raises `MembershipLost` where the partitions are others' by now, `Stopped`, and `KafkaException` for
-        what waiting won't mend.
+        Raises `MembershipLost` if other members have the partitions by now, `Stopped`, and `KafkaException`
+        for errors that waiting won't mend.
         """
 
     def close(self) -> None:
@@ -44,11 +44,11 @@ class Delivery(Protocol):
 
 
 class AtLeastOnce:
-    """First dead letters, then deltas, acknowledged by all replicas, then the input's places.
+    """Send dead letters, then deltas, wait until all replicas have them, then commit the input's places.
 
-    With each place goes how far the table topic is, so that a successor that finds deltas beyond it knows
-    what was sent and not committed, and goes on after it: so the dead letters of a delta's range must be
-    there before it.
+    Each place says how far the table topic was. A successor that finds deltas beyond that knows they were
+    sent but not committed, and goes on after them; so the dead letters of a delta's range must be sent before
+    it.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class AtLeastOnce:
             self._send([message for message in messages if message.topic == self._table_topic])
             self._commit({p: replace(place, log=tuple(self._log)) for p, place in places.items()})
         except BaseException:
-            # What still waits to be sent must not come after a successor has looked for it.
+            # Nothing may be sent any more once a successor has looked for it.
             self.close()
             self._producer = Producer(self._config, logger=LIBRARY_LOG)
             raise
@@ -131,8 +131,8 @@ class AtLeastOnce:
 class ExactlyOnce:
     """Messages and the input's places in one transaction.
 
-    After a commit or an abort whose outcome is unknown the producer is thrown away: a new one of the same
-    transactional id settles the transaction, and the group's committed offsets tell which way.
+    After a commit or an abort with an unknown outcome the producer is thrown away: a new one with the same
+    transactional id settles the transaction, and the group's committed offsets tell how.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class ExactlyOnce:
         self._membership = membership
         self._stopping = stopping
         self._producer: Producer | None = None
-        # A new producer waits for its coordinator: meanwhile the first messages are read and sketched.
+        # While a new producer waits for its coordinator, the first messages are read and sketched.
         self._preparing = threading.Thread(target=self._prepare, name="streamgauge-producer", daemon=True)
         self._preparing.start()
 
@@ -180,13 +180,13 @@ class ExactlyOnce:
                 self._membership.keep()
 
     def close(self) -> None:
-        """Throw the producer away; a transaction it left open is aborted by the next, or by its time-out."""
+        """Throw the producer away; the next one, or a time-out, aborts a transaction that it left open."""
         if self._producer is not None and not self._preparing.is_alive():
             self._producer.purge()
             self._producer = None
 
     def _prepare(self) -> None:
-        # An error comes again, and is told, when there is something to deliver.
+        # An error will come again, and be raised, when there is something to deliver.
         with suppress(KafkaException):
             self._producer = self._fresh()
 
@@ -202,17 +202,17 @@ class ExactlyOnce:
         places: Mapping[int, Committed],
         faults: Faults,
     ) -> None:
-        producer.poll(0)  # serves what the library logged
+        producer.poll(0)  # serves the log messages of the library
         producer.begin_transaction()
         for message in messages:
             produce(producer, message, faults.note)
         if places:
             offsets, group = self._membership.offsets(places), self._membership.group_metadata()
             producer.send_offsets_to_transaction(offsets, group, _ANSWER_SECONDS)
-        producer.commit_transaction(self._commit_seconds)  # which first waits for the messages to be taken
+        producer.commit_transaction(self._commit_seconds)  # which first waits until the messages are taken
 
     def _clear(self, error: KafkaError) -> None:
-        """Back to a producer without a transaction, or to none."""
+        """Go back to a producer without a transaction, or to no producer."""
         if self._producer is None:
             return
         if not error.txn_requires_abort():
@@ -224,7 +224,7 @@ class ExactlyOnce:
             self.close()
 
     def _landed(self, places: Mapping[int, Committed]) -> bool:
-        """Whether the transaction before was committed after all."""
+        """Whether the previous transaction was committed after all."""
         found = self._membership.committed(places, _ANSWER_SECONDS)
         return bool(places) and all(
             (held := found[partition]) is not None and held.offset == place.offset and held.time == place.time

@@ -1,4 +1,4 @@
-"""Which of a worker's partitions are silent: told with each delta, so that windows need not wait for them."""
+"""Which of a worker's partitions are silent; each delta says so, and windows don't wait for them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _ANSWER_SECONDS = 2.0
 
 
 class Idleness:
-    """Looks after the silence of a worker's partitions; `clock` is one that never goes back.
+    """Tracks the silence of a worker's partitions; `clock` must never go back.
 
     A partition of a bounded run rests for good as soon as it is read to its end. Any other rests once it has
-    given no event time for the plan's `idle_seconds` and nothing that is certain to come is left in it: not
-    a message up to its high watermark, which lies behind the messages of transactions that are still open.
+    given no event time for the plan's `idle_seconds` and no message up to its high watermark is left, which
+    lies behind the messages of transactions that are still open.
     """
 
     def __init__(self, plan: Plan, admin: Callable[[], Admin], clock: Callable[[], float]) -> None:
@@ -29,14 +29,14 @@ class Idleness:
         self._silences: dict[int, Silence] = {}
 
     def take_up(self, partition: int) -> None:
-        """A partition is this worker's from now on."""
+        """Track a partition from now on."""
         self._silences[partition] = Silence(self._clock())
 
     def look(self, intake: Intake, positions: Mapping[int, int], anew: bool) -> None:
-        """Note for each partition what is known of its silence.
+        """Note for each partition how long it has been silent.
 
-        `positions` are the next offsets to read, which may lie behind markers that are no messages; empty
-        where they aren't known. Of partitions that rest already it is told `anew` or left as it is.
+        `positions` are the next offsets to read, which may lie behind transactions' markers; empty if they
+        aren't known. For partitions that rest already it is noted again if `anew`.
         """
         now, found = self._clock(), dict[int, Progress]()
         for partition, own in intake.progress.items():

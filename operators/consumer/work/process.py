@@ -1,8 +1,8 @@
 """A sketching worker as a process of its own: ``python -m streamgauge.operators.consumer.work.process``.
 
-The plan comes pickled over standard input, which then stays open: when it closes, because the run ends or the
-run's process is gone, the worker delivers what it holds and ends. What it fails with comes back pickled over
-the pipe that its standard output was; what it prints, or a decoder of the user's, goes to standard error.
+The plan comes pickled over standard input, which then stays open. When it closes, because the run ends or the
+run's process died, the worker delivers what it holds and ends. An error comes back pickled over the pipe that
+was its standard output; whatever it or the user's decoder prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WorkerProcess:
     """The run's side of one worker process."""
 
     def __init__(self, plan: Plan) -> None:
-        # What the plan's pickle names must be importable there as it is here.
+        # Modules that the plan's pickle names must be importable there as they are here.
         paths = os.pathsep.join(path for path in sys.path if path)
         self._process = subprocess.Popen(
             [sys.executable, "-m", _MODULE],
@@ -36,7 +36,7 @@ class WorkerProcess:
         )
         assert self._process.stdin is not None
         self._said = b""
-        # Read as it comes: an error larger than a pipe would keep the process from ending.
+        # Read while it runs: an error larger than the pipe would keep the process from ending.
         self._reading = threading.Thread(target=self._read, name="streamgauge-worker-errors", daemon=True)
         self._reading.start()
         with suppress(BrokenPipeError):
@@ -67,7 +67,7 @@ class WorkerProcess:
         return f"killed by signal {-code}" if code < 0 else f"exit status {code}"
 
     def error(self) -> BaseException | None:
-        """What it failed with, if it lived to say so; asked once."""
+        """The error it failed with, if it could still report it; can be asked once."""
         if self._process.poll() != 1:
             return None
         self._reading.join()
@@ -104,7 +104,7 @@ def main() -> int:
         plan: Plan = pickle.load(sys.stdin.buffer)
 
         def watch() -> None:
-            # Not through the buffered reader: at its end the interpreter can't wait for whoever holds that.
+            # Not through the buffered reader, whose lock would keep the interpreter from ending.
             while os.read(sys.stdin.fileno(), 4096):
                 pass
             stopping.set()

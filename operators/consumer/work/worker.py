@@ -1,7 +1,7 @@
 """The sketching worker: rows of its partitions in, deltas to the table topic out, nothing kept.
 
-A member of a consumer group. At each checkpoint the sketches of what was read since the last one go to the
-table topic together with the offsets they cover, and it starts empty; so a rebalance restores nothing.
+It is a member of a consumer group. At each checkpoint the sketches of everything read since the last one go
+to the table topic together with the offsets they cover, and it starts empty; so a rebalance restores nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _FIRST_PORTION = 10_000
 _PORTION_SECONDS = 5.0
 _KEEP_SECONDS = 2.0
 _DEAD_LETTER_BYTES = 16 * 1024 * 1024
-"""Dead letters are sent before they take more memory than this."""
+"""Dead letters are sent before they take up more memory than this."""
 
 
 class Worker:
-    """One member of a run's group. `run` returns when `stopping` says so, everything delivered.
+    """One member of a run's group. `run` returns when `stopping` says so, with everything delivered.
 
-    Raises `ReadError`, `DeltaError` and `KafkaException` for what waiting won't mend.
+    Raises `ReadError`, `DeltaError` and `KafkaException` for errors that waiting won't mend.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class Worker:
 
     @property
     def assigned(self) -> set[int]:
-        """The input partitions that are its own now."""
+        """The input partitions that it has now."""
         return set(self._membership.assigned)
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What it has said of the messages."""
+        """Its remarks about the messages."""
         return tuple(self._intake.remarks.told)
 
     def run(self) -> None:
@@ -88,7 +88,7 @@ class Worker:
         except (MembershipLost, Stopped) as error:
             log.warning("stopped with messages read but not delivered; they will be read again: %s", error)
         except BaseException:
-            # What failed half-way is no delta; leaving the group must not deliver it.
+            # A delta that failed half-way must not be delivered when it leaves the group.
             self._intake.forget()
             raise
         finally:
@@ -121,7 +121,7 @@ class Worker:
             self._pass_gaps()
 
     def _take(self, messages: Messages) -> None:
-        """Sketch a batch in portions of some seconds, so that the group never waits too long for a poll."""
+        """Sketch a batch in portions of a few seconds, so that the group never waits too long for a poll."""
         if messages.broken is not None:
             self._intake.take(messages)
         low = 0
@@ -135,20 +135,20 @@ class Worker:
             self._keep()
 
     def _keep(self) -> None:
-        """Stay a member while work takes long. Raises `MembershipLost`."""
+        """Keep the membership while work takes long. Raises `MembershipLost`."""
         if wall.monotonic() - self._kept > _KEEP_SECONDS:
             self._kept = wall.monotonic()
             self._membership.keep()
 
     def _all_read(self) -> bool:
-        """Whether a bounded run has nothing more to read of its partitions."""
+        """Whether a bounded run has read its partitions to the end."""
         progress = self._intake.progress
         return self._plan.ends is not None and all(
             own.next >= (self._intake.end_of(partition) or 0) for partition, own in progress.items()
         )
 
     def _pass_gaps(self) -> None:
-        """Bring bounded partitions to their ends where only markers of transactions are left before them."""
+        """Move bounded partitions to their ends if only transactions' markers are left before them."""
         assert self._ahead is not None
         for (_, partition), position in self._ahead.positions().items():
             end = self._intake.end_of(partition)
@@ -157,7 +157,7 @@ class Worker:
                 self._intake.pass_to(partition, end)
 
     def _positions(self) -> dict[int, int]:
-        """How far the reader is, markers of transactions included; empty while it waits for brokers."""
+        """The reader's positions, behind transactions' markers; empty while it waits for brokers."""
         if self._reader is None or self._ahead is None or self._reader.waiting is not None:
             return {}
         return {partition: position for (_, partition), position in self._ahead.positions().items()}
@@ -168,7 +168,7 @@ class Worker:
         return self._admin
 
     def _checkpoint(self) -> None:
-        """Deliver everything that was sketched since the last time."""
+        """Deliver everything sketched since the last checkpoint."""
         intake, plan = self._intake, self._plan
         deltas = [*intake.ready, *(p.delta() for p in intake.progress.values() if p.pending)]
         deltas[:-1] = [replace(delta, more=True) for delta in deltas[:-1]]
@@ -186,7 +186,7 @@ class Worker:
         intake.clear()
 
     def _take_up(self, partitions: set[int]) -> None:
-        """Go on with newly assigned partitions where the group, or a dead predecessor, left them."""
+        """Go on with newly assigned partitions where the group, or a predecessor that died, left them."""
         if not partitions:
             return
         waiting = Patience("learn where to read on", self._stopping)
@@ -232,7 +232,7 @@ class Worker:
         return Committed(offset, time or PartitionTime(), (), self._fingerprint, *ids)
 
     def _follow_log(self, places: dict[int, Committed]) -> dict[int, Ends]:
-        """At least once, deltas may lie in the log that were never committed."""
+        """Places behind deltas that are in the log but were never committed, which "at_least_once" allows."""
         plan = self._plan
         if plan.options.delivery == "exactly_once":
             self._delivery = self._delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
