@@ -25,6 +25,7 @@ SHORT = 60
 
 TOGETHER = {
     "apps/ending.py": "apps/trending/test_demo.py",
+    "apps/kafka/cluster.py": "operators/kafka/test_reader_leaders.py",
     "apps/kafka/node.py": "apps/kafka/test_broker.py",
     "apps/replay/jetstream.py": "apps/replay/test_recorded.py",
     "apps/replay/load.py": "apps/replay/test_generated.py",
@@ -39,8 +40,10 @@ TOGETHER = {
     "apps/trending/kernels.py": "apps/trending/test_demo.py",
     "apps/trending/stream.py": "apps/trending/test_exact.py",
     "apps/trending/watch.py": "apps/trending/test_demo.py",
+    "operators/consumer/run.py": "operators/consumer/test_runner.py",
     "operators/definition/aggregate.py": "operators/definition/test_aggregates.py",
     "operators/definition/asking.py": "laws/test_one_line.py",
+    "operators/definition/checked.py": "operators/definition/test_stream.py",
     "operators/definition/sources.py": "operators/definition/test_change.py",
     "operators/definition/tree.py": "operators/definition/test_row_wise.py",
     "operators/definition/windows.py": "operators/definition/test_stream.py",
@@ -55,6 +58,7 @@ TOGETHER = {
     "operators/kafka/topic_watch.py": "operators/consumer/group/test_history.py",
     "operators/sketching/grouping.py": "operators/sketching/test_sketcher.py",
     "operators/sketching/progress.py": "operators/test_testing.py",
+    "operators/sketching/panes.py": "operators/sketching/test_sketcher.py",
     "operators/table/spark_footer.py": "spark_udafs/test_tables.py",
     "sketches/exact/extremes.py": "sketches/exact/test_groups.py",
     "sketches/exact/update.py": "sketches/exact/test_groups.py",

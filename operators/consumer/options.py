@@ -1,4 +1,4 @@
-"""How a run goes, whatever its stream asks: one value, checked when it is made."""
+"""The options of a run as one value, checked when it is made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DeliveryName = Literal["at_least_once", "exactly_once"]
 OnWindow = Callable[[pa.Table], None]
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
-"""What a topic may be named, with room for what follows the group's name in that of its table topic."""
+"""A valid group name: a topic's name, with room for what its table topic's name adds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,37 +22,37 @@ class RunOptions:
     """The options of a run.
 
     delivery
-        `exactly_once` sends deltas and commits positions in one transaction. `at_least_once` sends first and
-        commits then; what a worker that died between the two had sent is found in the table topic and not
-        sent again, and `Summary.overlaps` says where messages were counted twice all the same.
+        `exactly_once` sends deltas and commits positions in one transaction. `at_least_once` sends first,
+        then commits. If a worker dies in between, its successor finds what was sent in the table topic and
+        doesn't send it again; `Summary.overlaps` counts the deltas that counted messages twice nevertheless.
     until
-        ``"latest"`` ends the run when all messages that are there at its start are in; None runs for ever.
+        ``"latest"`` ends the run when all messages that exist at its start are counted; None runs for ever.
     on_window
-        Called with the table of sketches of each window as it closes, from the merger's thread. An error of
-        it ends the run, and the next run of the group tells that window again. A window that only silence
-        has closed may come again in any case, whole, with the rows that followed: its `window_start`, with
-        the keys, is what to replace the earlier one by (see `Stream.tumbling`).
+        Called with the table of sketches of each window as it closes, from the merger's thread. If it raises,
+        the run ends, and the next run of the group hands that window over again. A window that only silence
+        has closed may come again in any case, whole, with the rows that followed: replace the earlier one by
+        its `window_start` and keys (see `Stream.tumbling`).
     workers
-        How many sketch. Those beyond one are processes of their own.
+        The number of sketching workers. With more than one, each is a process of its own.
     group_id
-        The consumer group: runs of the same group share the work, and a later one goes on where the last
-        ended. A group has one definition. Without it the run is on its own and leaves nothing behind.
+        The consumer group: runs of the same group share the work, and a later one goes on where the last one
+        ended. A group has one definition. Without a group the run is on its own and leaves nothing behind.
     start
-        Where a group that never ran begins: ``"earliest"`` with the first message that is there,
-        ``"latest"`` with what comes from now on. Partitions that are added later are read whole.
+        Where a group that never ran begins: ``"earliest"`` with the first message of the topic, ``"latest"``
+        with messages that come from now on. Partitions added later are read from their beginning.
     table_partitions
-        How many partitions a table topic gets that is made here: as many runs of a group can merge.
+        The number of partitions of a new table topic: that many runs of a group can merge.
     dead_letters
         The topic for messages that can't be counted: ``"<topic>.dead-letters"`` if empty; None drops them.
     checkpoint_seconds
-        How often what was read is delivered.
+        The time between checkpoints, at which everything read is delivered.
     idle_seconds
-        For how long a partition is silent before it holds no window open: after its last row with an event
-        time, and only while nothing that is certain to come is left in it (see `Stream.tumbling`).
+        How long a partition must be silent, since its last row with an event time and with nothing left to
+        read, until it no longer holds windows open (see `Stream.tumbling`).
     keep_windows
-        How many closed windows a run without an end keeps for `Run.table`; at most 1 GiB of them.
+        The number of closed windows that an endless run keeps for `Run.table`; at most 1 GiB of them.
 
-    Raises `ValueError` or `TypeError`, naming the option, for what a run can't be started with.
+    Raises `ValueError` or `TypeError`, naming the option, for a value that no run can have.
 
     >>> RunOptions(workers=0)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What the members of one run are to do, as a value that travels to other processes."""
+"""The task of the members of one run, as a value that can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .options import RunOptions
 
 @dataclass(frozen=True)
 class Plan:
-    """One run of a stream on Kafka: what was asked for, and what was found when it began.
+    """One run of a stream on Kafka: what was asked for, and what was found at its start.
 
-    `group_id` is the group's name, made up for a run of its own. `partitions` is the number of input
-    partitions at the start, `ends` the offsets to read up to, by input partition, or None to go on for ever;
-    `starts` where those partitions go on that are known to the group, others being read from their first
-    message. `table_partitions` is how many the table topic has. `topic_id` and `table_id` are the ids of the
-    input topic and the table topic, empty where brokers have none.
+    `group_id` is the group's name, a generated one for a run on its own. `partitions` is the number of input
+    partitions at the start, `ends` the offsets to read up to, by input partition, or None to go on for ever.
+    `starts` says where partitions that the group knows go on; others are read from their first message.
+    `table_partitions` is the number of the table topic's partitions. `topic_id` and `table_id` are the ids of
+    the input topic and the table topic, empty if brokers have none.
     """
 
     stream: Stream

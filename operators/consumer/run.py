@@ -30,7 +30,17 @@ _STOP_SECONDS = 20.0
 
 
 class Run:
-    """A running stream: look at it with `summary`, end it with `stop` and `wait`."""
+    """A running stream: see how it does with `summary`, end it with `stop` and `wait`.
+
+    >>> import polars as pl
+    >>> from streamgauge import Stream, count, json, query
+    >>> schema = {"user": pl.String, "lang": pl.String, "at": pl.String}
+    >>> posts = Stream.from_kafka("posts", value=json(schema), time="at", bootstrap_servers="localhost:9092")
+    >>> run = posts.group_by("lang").tumbling("1m").agg(posts=count()).start(until="latest")
+    >>> summary = run.wait()
+    >>> summary.account.counted, query(run.table())["posts"].sum(), run.running
+    (4, 4, False)
+    """
 
     def __init__(self, plan: Plan) -> None:
         options = plan.options
@@ -51,7 +61,7 @@ class Run:
         )
         self._worker = None if self._processes else Worker(plan, self._stop.is_set)
         self._working = None if self._worker is None else self._thread("worker", self._worker.run)
-        # Waited for in the thread's place: a join that Ctrl-C interrupts takes the thread for ended (3.11).
+        # Waited for instead of the thread: a join that Ctrl-C interrupts takes the thread for ended (3.11).
         self._done = threading.Event()
         atexit.register(self._abandoned)
         self._thread("run", self._supervise, self._done)
@@ -68,28 +78,28 @@ class Run:
 
     @property
     def running(self) -> bool:
-        """Whether it still runs."""
+        """Whether it is still running."""
         return not self._done.is_set()
 
     @property
     def assigned(self) -> int:
-        """Input partitions that this run's own worker has now; 0 where workers are processes."""
+        """How many input partitions this run's own worker has now; 0 if workers are processes."""
         return len(self._worker.assigned) if self._worker is not None else 0
 
     @property
     def worker_pids(self) -> list[int]:
-        """The worker processes; none where the worker runs in this one."""
+        """The ids of the worker processes; none if the worker runs in this process."""
         return [process.pid for process in self._processes]
 
     def stop(self) -> None:
-        """Ask it to end in order: workers deliver what they hold, the merger takes it in. Returns at once."""
+        """Ask it to end in order: workers deliver what they hold, the merger folds it in. Returns at once."""
         self._stop.set()
         self._wake.set()
 
     def wait(self, seconds: float | None = None, interrupted: bool = False) -> Summary:
-        """Wait for the end; of an unbounded run, for `stop` or an error.
+        """Wait for the end; an unbounded run ends only by `stop` or an error.
 
-        Raises what ended it, and `TimeoutError` after `seconds`, the run going on.
+        Raises the error that ended it, and `TimeoutError` after `seconds`, while the run goes on.
         """
         deadline = None if seconds is None else wall.monotonic() + seconds
         while not self._done.wait(0.1):
@@ -100,7 +110,7 @@ class Run:
         return self.summary(interrupted)
 
     def summary(self, interrupted: bool = False) -> Summary:
-        """What came of it so far."""
+        """The result so far."""
         states = self._merger.states()
         account = states[0].account if states else Account()
         with self._merger.lock:
@@ -128,7 +138,7 @@ class Run:
         return (f"{account.dead_lettered:,} of {account.read:,} messages can't be counted; {where} why",)
 
     def table(self) -> pa.Table:
-        """The table of sketches of all windows so far, those that closed and those that still fill."""
+        """The table of sketches of all windows so far, both closed and open ones."""
         with self._merger.lock:
             return self._closed.table(self._merger.filling())
 
@@ -140,7 +150,7 @@ class Run:
                 work()
             except BaseException as error:
                 self._errors.append(error)
-            except:  # noqa: E722 - C code can raise what is no exception
+            except:  # noqa: E722 - C code can raise things that are not exceptions
                 self._errors.append(RuntimeError(f"the {name} of this run broke off: {sys.exc_info()[1]}"))
             finally:
                 (done or self._wake).set()
@@ -150,12 +160,12 @@ class Run:
         return thread
 
     def _abandoned(self) -> None:
-        """Its program ends and has not ended it."""
+        """End it when its program exits without having done so."""
         self.stop()
         self._done.wait(_STOP_SECONDS)
 
     def _supervise(self) -> None:
-        """Keep the workers going until everything is in, an error, or the word to stop; then end in order."""
+        """Keep the workers going until all is counted, an error, or a call of `stop`; then end in order."""
         while not (self._stop.is_set() or self._errors) and self._merging.is_alive():
             self._wake.wait(0.2)
             self._wake.clear()
@@ -164,7 +174,7 @@ class Run:
                 if process.ended and not self._stop.is_set() and not self._merger.finished:
                     self._replace(at, process)
         if self._errors:
-            self._look_at(self._topics.settle)  # a topic's end shows as many things
+            self._look_at(self._topics.settle)  # the end of a topic shows in many ways
         self._stop.set()
         for process in self._processes:
             process.stop()
@@ -182,7 +192,7 @@ class Run:
         atexit.unregister(self._abandoned)
 
     def _look_at(self, topics: Callable[[], None]) -> None:
-        """End where a topic is not what it was; let the merger know of added partitions."""
+        """End the run if a topic was replaced; tell the merger of added partitions."""
         try:
             topics()
         except TopicError as error:

@@ -1,4 +1,4 @@
-"""Run a stream straight off Kafka: `run` until its end, `start` to go on meanwhile."""
+"""Run a stream straight off Kafka: `run` waits for its end, `start` comes back at once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .summary import Summary
 
 
 def run(stream: Stream, options: RunOptions) -> Summary:
-    """Run until the end, or until interrupted, and give what came of it.
+    """Run until the end, or until interrupted, and give the result.
 
-    With ``until="latest"`` it ends when all messages that are there now are in. Without, it goes on until
+    With ``until="latest"`` it ends when all messages that exist now are counted. Without, it goes on until
     Ctrl-C, SIGTERM or SIGHUP end it in order, unless the program handles those itself: the summary then says
     `interrupted`. Raises what `start` and `Run.wait` raise.
     """

@@ -1,4 +1,4 @@
-"""What came of a run, or of a run so far."""
+"""The result of a run, or of a run so far."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from ..table.query import query
 
 @dataclass(frozen=True)
 class Summary:
-    """What came of a run, or of a run so far.
+    """The result of a run, or of a run so far.
 
-    `account` and `lag` are of all that share the group, whichever process counts. `table` is the table of
-    sketches of the windows that closed in this process, which are those of its partitions of the table topic
-    and none while another process has all of them; of an unbounded run the latest `keep_windows`, and no more
-    than 1 GiB. `lag` is the messages that lie in the topic and are in no delta yet (None where no broker
-    answered);
-    `seconds` the time from the start to the last delta; `overlaps` the deltas that counted messages twice,
-    which can only be other than 0 at least once. `remarks` are warnings about the messages, such as that most
-    of them can't be counted and why; worker processes log
-    theirs themselves.
+    `account` and `lag` cover the whole group, whichever process counted. `table` is the table of sketches of
+    the windows that closed in this process: those of its partitions of the table topic, and none while
+    another process has all of them. An unbounded run keeps the latest `keep_windows`, and no more than 1 GiB.
+    `lag` is the number of messages in the topic that are not in a delta yet (None if no broker answered),
+    `seconds` the time from the start to the last delta, `overlaps` the number of deltas that counted messages
+    twice, which happens only with `delivery="at_least_once"`. `remarks` are warnings about the messages, such
+    as that most can't be counted and why; worker processes log theirs themselves.
     """
 
     account: Account

@@ -80,7 +80,7 @@ class Panes:
             groups.update(numbers, column, **given)
 
     def take(self) -> pa.Table:
-        """The table of sketches of what was added since the last time; starts empty again."""
+        """The table of sketches of the rows added since the last call; starts empty again."""
         keys = self._index.keys([self.schema.field(key).type for key in self._keys])
         table = assemble(self.schema, self._index.starts(), self._window.pane_us, keys, self._groups)
         self._salt = (self._salt * 31 + _GOLDEN) & 0x7FFF_FFFF_FFFF_FFFF
@@ -98,6 +98,6 @@ class Panes:
         if not self._keys:
             first = self._window.pane_start(int(times.min()))
             if first == self._window.pane_start(int(times.max())):
-                # One group for all rows: an array of stride 0, which families take for what it is.
+                # One group for all rows: an array of stride 0, which families recognise.
                 return np.broadcast_to(np.int64(self._index.number_of(first)), len(times))
         return self._index.number(self._window.pane_starts(times), [columns[key] for key in self._keys])

@@ -65,10 +65,10 @@ class Sketcher:
     ) -> Account:
         """Sketch one partition's next rows, in their order.
 
-        `place` says where they come from, which tells rows of one event time apart.
-        `time` is the partition's and moves on; `timestamps_ms` are the messages' own timestamps, by which
-        broken clocks are told. Rows that can't be counted are dead letters: `refuse` is told which and why.
-        Filtered rows are that and nothing else: they need no event time and move none.
+        `place` says where they come from, which decides between rows of the same event time. `time` is the
+        partition's and moves on; `timestamps_ms` are the messages' own timestamps, which help to find broken
+        clocks. Rows that can't be counted are dead letters: `refuse` is called with their numbers and the
+        reason. Filtered rows need no event time and move none.
 
         Raises `ValueError` for a frame without the source's columns.
         """

@@ -1,7 +1,7 @@
 """The merging worker: follows the table topic, closes windows, remembers where to begin again.
 
-A member of its own consumer group, so that several share the partitions of a table topic. Where it goes on
-after a restart is the first delta of its oldest window that was not handed over or may come again
+It is a member of a consumer group of its own, so that several mergers share the partitions of a table topic.
+After a restart it goes on at the first delta of its oldest window that was not handed over or may come again
 (`place`): so every such window is whole again.
 """
 
@@ -37,19 +37,19 @@ _LAST_SECONDS = 3.0
 _PAUSE_SECONDS = 0.2
 _GROUP = {
     "auto.offset.reset": "error",
-    # Whoever handles a window may take long over it; that the process lives, heartbeats tell.
+    # Handling a window may take long; heartbeats show that the process lives.
     "max.poll.interval.ms": 86_400_000,
 }
 
 
 class LogMerger:
-    """Folds a run's deltas into windows and hands each on as it closes.
+    """Folds a run's deltas into windows and hands over each as it closes.
 
     The run's `on_window` gets the table of sketches of a closed window, from the thread of `run`: once in a
     run, or again, whole, if rows followed for one that only silence had closed. A window counts as handed
-    over when that returns: one for which it raised, and after a crash those handed over since the last
-    commit, come again. With several table partitions, each brings its own groups' windows. What was handed
-    over goes to `closed`.
+    over once that call returns. If it raises, the window comes again, and after a crash so do those handed
+    over since the last commit. With several table partitions, each brings the windows of its own groups.
+    Tables that were handed over go to `closed`.
     """
 
     def __init__(self, plan: Plan, closed: ClosedWindows, stopping: Callable[[], bool]) -> None:
@@ -66,8 +66,8 @@ class LogMerger:
         self._starts: dict[int, int] = {}
         self.mergers: dict[int, Merger] = {}
         self.progressed = wall.monotonic()
-        # Held while deltas are taken in, not while a window is handed over: whoever has it sees each window
-        # once.
+        # Held while deltas are folded in, not while a window is handed over, so that its holder sees each
+        # window once.
         self.lock = threading.RLock()
         self._place = LogPlace(plan)
         self._rebalance = Rebalance(plan.config)
@@ -78,9 +78,9 @@ class LogMerger:
         )
 
     def run(self) -> None:
-        """Follow the log until told to stop, or, of a bounded run, until all is in and every window closed.
+        """Follow the log until told to stop, or, in a bounded run, until all is in and every window closed.
 
-        Told to stop, it still takes in what lies in the log.
+        When told to stop, it still takes in what is in the log.
         """
         try:
             last = None
@@ -113,10 +113,10 @@ class LogMerger:
             self._look_away()
 
     def states(self) -> list[LogState]:
-        """What each partition of the log says of the whole run: all the same once all are read.
+        """What each partition of the log says about the whole run; the same once all are read.
 
-        While another process merges them all, what the first of them says; while a merger reads again what
-        was known before, that.
+        While another process merges all partitions, this is what the first of them says; while a merger reads
+        again what was known before, it is what was known.
         """
         mergers, watch = list(self.mergers.values()), self._watch
         if not mergers and watch is not None:
@@ -125,12 +125,12 @@ class LogMerger:
         return max(self._last_known, states, key=lambda told: max((s.account.read for s in told), default=-1))
 
     def filling(self) -> list[tuple[int, pa.Table]]:
-        """The windows that are still open, as they are now, each with its partition of the table topic."""
+        """The open windows as they are now, each with its partition of the table topic."""
         with self.lock:
             return [(p, table) for p, merger in self.mergers.items() for table in merger.close_all()]
 
     def partitions_are(self, count: int) -> None:
-        """The input topic has so many partitions now: no window closes before each was heard of."""
+        """Set the number of input partitions; no window closes before a delta of each has come."""
         with self.lock:
             self._partitions = count
             for merger in self.mergers.values():
@@ -138,7 +138,7 @@ class LogMerger:
 
     @property
     def finished(self) -> bool:
-        """Whether everything that a bounded run is to read is in."""
+        """Whether a bounded run has everything that it is to read."""
         if self._plan.ends is None:
             return False
         watch = self._watch
@@ -146,14 +146,16 @@ class LogMerger:
         return bool(mergers) and all(m.reached(dict(self._plan.ends)) for m in mergers)
 
     def _read(self) -> list[Message]:
-        """What lies in the log, as soon as there is anything: `consume` alone would wait until it has all."""
+        """New messages of the log as soon as there are any; `consume` alone would wait for a full batch."""
         first = as_exception(lambda: self._consumer.poll(0.1))
         if first is None:
             return []
         merger = self.mergers.get(first.partition() or 0)
         rest = as_exception(lambda: self._consumer.consume(500, 0.0))
         if self.mergers.get(first.partition() or 0) is not merger:
-            return rest  # a rebalance came between: whoever has the partition now reads the first again
+            return (
+                rest  # a rebalance came between; the new owner of the partition reads the first message again
+            )
         return [first, *rest]
 
     def _at_end(self) -> bool:
@@ -201,7 +203,7 @@ class LogMerger:
             log.info("left out %s at offset %d: its range was in already", delta.told, offset)
 
     def _emit(self) -> None:
-        """Hand over the windows that the watermark has passed, each counted only when that went well."""
+        """Hand over the windows that the watermark has passed; a window counts only if its call returned."""
         for partition, merger in self.mergers.items():
             while True:
                 with self.lock:
@@ -221,7 +223,7 @@ class LogMerger:
             self._closed.add(partition, table)
 
     def _look_on(self) -> None:
-        """While others have all partitions of the log, read along."""
+        """Read along while other processes have all partitions of the log."""
         if self.mergers:
             self._look_away()
             return
@@ -266,7 +268,7 @@ class LogMerger:
         self._starts |= (starts := {p: 0 if place is None else place.resume for p, place in places.items()})
         topic = self._plan.table_topic
         self._rebalance.take(consumer, [TopicPartition(topic, p, start) for p, start in starts.items()])
-        self._due = 0.0  # a merger's first snapshot says whose log this is
+        self._due = 0.0  # the first snapshot of a merger says which stream's log this is
 
     def _places(self, consumer: Consumer, partitions: list[int]) -> dict[int, Snapshot | None]:
         waiting = Patience("learn where the merger was", self._stopping)
@@ -284,7 +286,7 @@ class LogMerger:
         self._lost(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._last_known = self.states()  # what is known, until there is a merger again
+        self._last_known = self.states()  # keep what is known until there is a merger again
         for place in partitions:
             self.mergers.pop(place.partition, None)
         self._place.forget([place.partition for place in partitions])
