@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from ..sketches.core.aggregated import Aggregated
 from ..sketches.core.columns import as_array
-from ..sketches.core.jit import inlined, kernel
+from ..sketches.core.jit import inner, lean
 from ..sketches.core.parameters import real
 from ..sketches.core.protocol import SketchError
 from ..sketches.core.random import step
 from .core.bottom_k import BottomK, BottomKGroups
 from .core.heaps import UNDRAWN
 from .core.images import MOST_K, Format
-from .core.items import Rows, hash_items, kernel_columns
+from .core.items import Rows, bits_of, hash_items
 from .core.pool import Pool
 from .core.priority import absorb, exponential, exponential_below, item_bits
 from .reservoir.bounds import share_error
@@ -27,14 +27,14 @@ from .reservoir.bounds import share_error
 _SEED = np.uint64(0x51EE7)
 
 
-@inlined
+@inner
 def _draw_jump(heap, mean):
     if heap.left < 0.0:
         heap.left = exponential(heap.state) * mean
         heap.state = step(heap.state)
 
 
-@inlined
+@inner
 def _land(heap):
     """The random state of the row a jump ended at."""
     state = heap.state
@@ -43,7 +43,7 @@ def _land(heap):
     return state
 
 
-@kernel
+@lean
 def _pick_one(heaps, rows, mean, taken, states):
     """Jump over rows of group 0, `mean` of them on average between two taken; how many are."""
     heap = heaps[0]
@@ -62,7 +62,7 @@ def _pick_one(heaps, rows, mean, taken, states):
     return count
 
 
-@kernel
+@lean
 def _pick_many(heaps, groups, mean, taken, states):
     """Jump over the rows of each group."""
     count = np.int64(0)
@@ -78,7 +78,7 @@ def _pick_many(heaps, groups, mean, taken, states):
     return count
 
 
-@kernel
+@lean
 def _states(heaps, groups, states):
     """A random state for each row of its group."""
     for row in range(len(groups)):
@@ -87,11 +87,10 @@ def _states(heaps, groups, states):
         heap.state = step(heap.state)
 
 
-@kernel
-def _priorities(states, most, numbers, offsets, data, out):
+@lean
+def _priorities(states, most, items, out):
     for row in range(len(states)):
-        bits = item_bits(numbers, offsets, data, row)
-        out[row] = -exponential_below(most, absorb(states[row], bits))
+        out[row] = -exponential_below(most, absorb(states[row], item_bits(items, row)))
 
 
 def _of(groups: np.ndarray | None, taken: np.ndarray) -> np.ndarray:
@@ -129,7 +128,7 @@ class _ShareGroups(BottomKGroups):
             pool.heaps["seen"] += np.bincount(groups, minlength=len(self))
         items = rows.items.take(pa.array(taken))
         priorities = np.empty(len(taken), np.float64)
-        _priorities(states, self._most, *kernel_columns(items), priorities)
+        _priorities(states, self._most, bits_of(items), priorities)
         pool.add(_of(groups, taken), priorities, items)
 
     @abstractmethod

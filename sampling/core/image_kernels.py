@@ -1,13 +1,14 @@
-"""Moving slices between one long buffer and many images."""
+"""Moving slices between one long buffer and many images, and their checksums."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.hash import murmur3
+from ...sketches.core.jit import lean
 
 
-@kernel
+@lean
 def gather(data, starts, lengths, out):
     """The slices ``data[starts[i]:starts[i] + lengths[i]]`` one after the other into `out`."""
     at = np.int64(0)
@@ -17,7 +18,7 @@ def gather(data, starts, lengths, out):
         at += lengths[i]
 
 
-@kernel
+@lean
 def scatter(data, starts, lengths, out):
     """`data`, cut into slices of those lengths, to the places ``out[starts[i]:]``."""
     at = np.int64(0)
@@ -27,15 +28,12 @@ def scatter(data, starts, lengths, out):
         at += lengths[i]
 
 
-@kernel
-def descending(priority, sizes, bound):
-    """The first sample whose priorities aren't finite, falling and below `bound`, −1 if all are."""
-    at = np.int64(0)
-    for i in range(len(sizes)):
-        least = bound
-        for j in range(at, at + sizes[i]):
-            if not np.isfinite(priority[j]) or priority[j] > least or priority[j] >= bound:
-                return i
-            least = priority[j]
-        at += sizes[i]
-    return -1
+@lean
+def checksums(data, bounds, seed, out):
+    """The first half of the MurmurHash3 of each image ``data[bounds[i]:bounds[i + 1]]``.
+
+    One after another, as images are long; `hash_bytes`, which takes many short strings in step, costs two
+    seconds to compile.
+    """
+    for i in range(len(out)):
+        out[i] = murmur3(data, bounds[i], bounds[i + 1], seed)[0]

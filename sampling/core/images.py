@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.hash import SEED, hash_bytes
+from ...sketches.core.group_numbers import frozen
+from ...sketches.core.hash import SEED
 from ...sketches.core.protocol import SketchError
 from ...sketches.core.random import base_state, group_states
 from . import image_kernels as kernels
@@ -121,10 +122,10 @@ class Format:
         out = np.empty(bounds[-1], np.uint8)
         at = bounds[:-1].copy()
         for content, length in sections:
-            kernels.scatter(content.view(np.uint8), at, length, out)
+            kernels.scatter(frozen(content.view(np.uint8)), at, length, out)
             at += length
         checks = _checksums(bounds, out)
-        kernels.scatter(checks.view(np.uint8), bounds[:-1] + _CHECK_AT, np.full(len(heads), 8), out)
+        kernels.scatter(frozen(checks.view(np.uint8)), bounds[:-1] + _CHECK_AT, np.full(len(heads), 8), out)
         wide = bool(bounds[-1] >= 2**31)
         return pa.Array.from_buffers(
             pa.large_binary() if wide else pa.binary(),
@@ -147,7 +148,7 @@ class Format:
         def section(length: np.ndarray, dtype: Any) -> np.ndarray:
             nonlocal at
             out = np.empty(int(length.sum()), np.uint8)
-            kernels.gather(data, at, length, out)
+            kernels.gather(frozen(data), at, length, out)
             at = at + length
             return out.view(dtype)
 
@@ -155,8 +156,7 @@ class Format:
         samples["state"][seeded > 0], samples["left"][seeded > 0] = stored["state"], stored["left"]
         self._require(~np.isnan(samples["left"]), "has a jump that is no number")
         priority = section(size * 8, np.float64)
-        wrong = kernels.descending(priority, size, self.bound)
-        self._require(np.arange(len(heads)) != wrong, "has priorities out of order or range")
+        self._require(self._in_order(priority, size), "has priorities out of order or range")
         times = section(size * 8 * self.timed, np.int64)
         codes = heads["items"][size > 0]
         if len(codes) and (codes != codes[0]).any():
@@ -167,20 +167,27 @@ class Format:
             raise SketchError(f"{self.name}: the image's items can't be read: {error}") from error
         return Parts(samples, priority, items, times)
 
+    def _in_order(self, priority: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Of which samples all priorities are finite, below the bound, and don't rise."""
+        wrong = ~(np.isfinite(priority) & (priority < self.bound))
+        sample = np.repeat(np.arange(len(size)), size)
+        wrong[1:] |= (priority[1:] > priority[:-1]) & (sample[1:] == sample[:-1])
+        return np.bincount(sample[wrong], minlength=len(size)) == 0
+
     def _heads(
         self, starts: np.ndarray, lengths: np.ndarray, bounds: np.ndarray, data: np.ndarray
     ) -> np.ndarray:
         """The checked heads of the images."""
         self._require(lengths >= HEAD.itemsize, f"is shorter than its head of {HEAD.itemsize} bytes")
         raw = np.empty(len(starts) * HEAD.itemsize, np.uint8)
-        kernels.gather(data, starts, np.full(len(starts), HEAD.itemsize), raw)
+        kernels.gather(frozen(data), starts, np.full(len(starts), HEAD.itemsize), raw)
         heads = raw.view(HEAD)
         self._require(heads["magic"] == b"SG", "doesn't begin with SG: it is no streamgauge sample")
         self._require(heads["version"] == 1, "is of a version other than 1")
         self._require(heads["family"] == self.number, "is a sample of another family")
         blank = data.copy()
         eight = np.full(len(heads), 8)
-        kernels.scatter(np.zeros(8 * len(heads), np.uint8), starts + _CHECK_AT, eight, blank)
+        kernels.scatter(frozen(np.zeros(8 * len(heads), np.uint8)), starts + _CHECK_AT, eight, blank)
         self._require(
             heads["check"] == _checksums(bounds, blank),
             "has another checksum than its bytes: they were changed",
@@ -201,7 +208,7 @@ class Format:
 
 def _checksums(bounds: np.ndarray, data: np.ndarray) -> np.ndarray:
     checks = np.empty(len(bounds) - 1, np.uint64)
-    hash_bytes(bounds, data, SEED, checks, np.empty_like(checks))
+    kernels.checksums(frozen(data), bounds, SEED, checks)
     return checks
 
 

@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.columns import Values, as_array, as_values, flattened, is_list
+from ...sketches.core.group_numbers import frozen
 from ...sketches.core.hash import SEED, hash_values
-from ...sketches.core.jit import kernel
+from ...sketches.core.jit import lean
 from ...sketches.core.protocol import SketchError
 from ...sketches.core.random import mix
 from ...sketches.core.times import cut
+from .priority import Bits
 
 
 class Rows(NamedTuple):
@@ -106,25 +108,26 @@ def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
     return out
 
 
-@kernel
+@lean
 def _fold(rows, hashes, out):
     for i in range(len(rows)):
         out[rows[i]] = mix(out[rows[i]] ^ hashes[i]) + np.uint64(1)
 
 
-def kernel_columns(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A column as kernels read its bits: numbers as int64, or the offsets and data of strings."""
+def bits_of(array: pa.Array) -> Bits:
+    """What kernels absorb of each item: itself, or its hash where it is neither a number nor a string."""
     try:
         values = as_values(array)
     except TypeError:
         try:
-            return hash_items(array).view(np.int64), _NO_OFFSETS, _NO_DATA
+            numbers = hash_items(array).view(np.int64)
         except TypeError:
-            return np.zeros(len(array), np.int64), _NO_OFFSETS, _NO_DATA
-    return values.numbers.view(np.int64), values.offsets, values.data
+            numbers = np.zeros(len(array), np.int64)
+        return Bits(frozen(numbers), frozen(_NO_OFFSETS), frozen(_NO_DATA))
+    return Bits(*map(frozen, (values.numbers.view(np.int64), values.offsets, values.data)))
 
 
-_NO_OFFSETS = np.zeros(1, np.int64)
+_NO_OFFSETS = np.zeros(1, np.int32)
 _NO_DATA = np.empty(0, np.uint8)
 
 

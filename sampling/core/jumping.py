@@ -13,10 +13,9 @@ from ...sketches.core.group_numbers import as_groups
 from ...sketches.core.protocol import SketchError
 from .bottom_k import BottomK, BottomKGroups, checked_k
 from .images import Parts, samples_of
-from .items import Rows, as_rows, kernel_columns
+from .items import Rows, as_rows, bits_of
 from .pool import Pool
-
-Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
+from .priority import Bits
 
 
 class JumpingGroups(BottomKGroups):
@@ -37,12 +36,12 @@ class JumpingGroups(BottomKGroups):
             pool.reserve(np.array([len(items)]))
             # Only while a sample fills are bits of items looked at.
             room = int(pool.heaps["k"][0] - pool.heaps["size"][0])
-            columns = kernel_columns(items.slice(0, self._rows_to_fill(room, prepared)))
+            bits = bits_of(items.slice(0, self._rows_to_fill(room, prepared)))
         else:
             pool.reserve(np.bincount(groups, minlength=len(self)))
-            columns = kernel_columns(items)
+            bits = bits_of(items)
         taken = np.empty(len(items), np.int64)
-        count = self._enter(groups, columns, prepared, taken)
+        count = self._enter(groups, bits, prepared, taken)
         pool.keep(items.take(pa.array(taken[:count])))
 
     @abstractmethod
@@ -54,7 +53,7 @@ class JumpingGroups(BottomKGroups):
         return room
 
     @abstractmethod
-    def _enter(self, groups: np.ndarray | None, columns: Columns, prepared: Any, taken: np.ndarray) -> int:
+    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, taken: np.ndarray) -> int:
         """Run the family's kernel; fills `taken`, as long as there are items, with those taken; how many."""
 
     def to_columns(self) -> pa.Table:

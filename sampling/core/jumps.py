@@ -11,43 +11,43 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import inlined, kernel
+from ...sketches.core.jit import inner, lean
 from ...sketches.core.random import step
 from .heaps import UNDRAWN, is_full, push, replace
 from .priority import absorb, exponential, exponential_below, item_bits
 
 
-@inlined
-def fill(heap, priorities, items, weight, bits, item):
+@inner
+def fill(heap, slots, weight, bits, item):
     """An item into a group that isn't full, its priority drawn freely."""
     state = absorb(heap.state, bits)
-    push(heap, priorities, items, -exponential(state) / weight, item)
+    push(heap, slots, -exponential(state) / weight, item)
     heap.state = step(state)
     heap.left = UNDRAWN
 
 
-@inlined
-def land(heap, priorities, items, weight, item):
+@inner
+def land(heap, slots, weight, item):
     """The item a jump ended at into a full group, its priority drawn above the least kept.
 
     Its bits are not absorbed: reading them would make the next jump wait for memory.
     """
-    most = -priorities[heap.start] * weight
-    replace(heap, priorities, items, -exponential_below(most, heap.state) / weight, item)
+    most = -slots.priorities[heap.start] * weight
+    replace(heap, slots, -exponential_below(most, heap.state) / weight, item)
     heap.state = step(heap.state)
     heap.left = UNDRAWN
 
 
-@inlined
-def draw_jump(heap, priorities):
+@inner
+def draw_jump(heap, slots):
     """Draw how far to jump, if that is not yet drawn."""
     if heap.left < 0.0:
-        heap.left = exponential(heap.state) / -priorities[heap.start]
+        heap.left = exponential(heap.state) / -slots.priorities[heap.start]
         heap.state = step(heap.state)
 
 
-@kernel
-def update_one(heaps, priorities, items, numbers, offsets, data, first_item, taken):
+@lean
+def update_one(heaps, slots, bits, first_item, taken):
     """Rows of weight 1 into group 0. Fills `taken` with those taken, numbered from `first_item` on."""
     heap = heaps[0]
     rows = np.int64(len(taken))
@@ -56,37 +56,35 @@ def update_one(heaps, priorities, items, numbers, offsets, data, first_item, tak
     row = np.int64(0)
     while row < rows:
         if is_full(heap):
-            draw_jump(heap, priorities)
+            draw_jump(heap, slots)
             if heap.left >= rows - row:
                 heap.left -= rows - row
                 break
             row += np.int64(heap.left)
-            land(heap, priorities, items, 1.0, first_item + count)
+            land(heap, slots, 1.0, first_item + count)
         else:
-            bits = item_bits(numbers, offsets, data, row)
-            fill(heap, priorities, items, 1.0, bits, first_item + count)
+            fill(heap, slots, 1.0, item_bits(bits, row), first_item + count)
         taken[count] = row
         count += 1
         row += 1
     return count
 
 
-@kernel
-def update_many(heaps, priorities, items, groups, numbers, offsets, data, first_item, taken):
+@lean
+def update_many(heaps, slots, groups, bits, first_item, taken):
     """Rows of weight 1 into their groups."""
     count = np.int64(0)
     for row in range(len(groups)):
         heap = heaps[groups[row]]
         heap.seen += 1
         if is_full(heap):
-            draw_jump(heap, priorities)
+            draw_jump(heap, slots)
             if heap.left >= 1.0:
                 heap.left -= 1.0
                 continue
-            land(heap, priorities, items, 1.0, first_item + count)
+            land(heap, slots, 1.0, first_item + count)
         else:
-            bits = item_bits(numbers, offsets, data, row)
-            fill(heap, priorities, items, 1.0, bits, first_item + count)
+            fill(heap, slots, 1.0, item_bits(bits, row), first_item + count)
         taken[count] = row
         count += 1
     return count

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.group_numbers import grown
 from ...sketches.core.random import base_state, group_states
 from . import heaps as kernels
+from .heaps import Slots, new_slots
 from .images import SAMPLE, Parts, samples_of
 from .items import Items
 
@@ -23,14 +23,23 @@ def new_heaps(base: np.uint64, start: int, end: int, k: int, seeded: bool) -> np
     return heaps
 
 
+def places(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The places of regions one after another, each region's from its start on (int64).
+
+    >>> places(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(sizes)
+    return np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+
+
 class Pool:
     """Bottom-k samples by group number; every class of this floor that keeps k items keeps them here."""
 
     def __init__(self, n: int, k: int, seed: int | None) -> None:
         self.k = k
         self.items = Items()
-        self.slots = np.empty(0, np.float64), np.empty(0, np.int64)
-        """Priorities and item numbers."""
+        self.slots = new_slots(0)
         self._seeded = seed is not None
         self._base = base_state("a sample", seed)
         self.heaps = new_heaps(self._base, 0, 0, k, self._seeded)
@@ -47,32 +56,51 @@ class Pool:
 
     def reserve(self, coming: np.ndarray) -> None:
         """Make room for `coming[g]` more items in each group g, as far as its k allows."""
-        wanted = np.empty(len(self), np.int64)
-        total = kernels.rooms_wanted(self.heaps, coming, wanted)
-        if not total:
+        groups = np.flatnonzero(coming)
+        heaps = self.heaps[groups]
+        needed = np.minimum(heaps["k"], heaps["size"] + coming[groups])
+        short = needed > heaps["room"]
+        if not short.any():
             return
-        if self._end + total > len(self.slots[0]):
-            kept = int(self.heaps["size"].sum())
-            if 2 * kept < self._end:
-                packed = np.empty(kept, np.float64), np.empty(kept, np.int64)
-                self._end = kernels.pack(self.heaps, *self.slots, *packed)
-                self.slots = packed
-                total = kernels.rooms_wanted(self.heaps, coming, wanted)
-            room = max(self._end + total, 3 * self._end // 2)
-            self.slots = grown(self.slots[0], room), grown(self.slots[1], room)
-        self._end = kernels.move(self.heaps, *self.slots, wanted, self._end)
+        groups, heaps, needed = groups[short], heaps[short], needed[short]
+        rooms = np.minimum(heaps["k"], np.maximum(needed, 2 * heaps["room"]))
+        total = int(rooms.sum())
+        if self._end + total > len(self.slots.items):
+            self._enlarge(total)
+            self.reserve(coming)  # from anew: where slots were packed, no group has room to spare
+            return
+        starts = self._end + np.cumsum(rooms) - rooms
+        self._end += total
+        self._move(self.slots, places(heaps["start"], heaps["size"]), places(starts, heaps["size"]))
+        self.heaps["start"][groups], self.heaps["room"][groups] = starts, rooms
+
+    def _enlarge(self, more: int) -> None:
+        """Room for so many more slots; those that groups have left behind go, where that is worth it."""
+        old, sizes = self.slots, self.heaps["size"]
+        kept = int(sizes.sum())
+        if 2 * kept < self._end:
+            starts = np.cumsum(sizes) - sizes
+            taken = places(self.heaps["start"], sizes)
+            self.heaps["start"], self.heaps["room"], self._end = starts, sizes, kept
+        else:
+            taken = np.arange(self._end)
+        self.slots = new_slots(max(self._end + more, 3 * self._end // 2))
+        self._move(old, taken, np.arange(self._end))
+
+    def _move(self, old: Slots, taken: np.ndarray, to: np.ndarray) -> None:
+        for source, target in zip(old, self.slots):
+            target[to] = source[taken]
 
     def add(self, groups: np.ndarray, priorities: np.ndarray, items: pa.Array) -> None:
         """Items with priorities of their own, of an accepted type; the caller counts what was seen."""
         self.reserve(np.bincount(groups, minlength=len(self)))
         taken = np.empty(len(groups), np.int64)
-        first = len(self.items)
-        count = kernels.offer_all(self.heaps, *self.slots, groups, priorities, first, taken)
+        count = kernels.offer_all(self.heaps, self.slots, groups, priorities, len(self.items), taken)
         self.keep(items.take(pa.array(taken[:count])))
 
     def shrink(self, k: np.ndarray) -> None:
         """Lower each group's k to ``k[g]``; its lesser items go."""
-        kernels.shrink(self.heaps, *self.slots, k)
+        kernels.shrink(self.heaps, self.slots, k)
 
     def select(self, groups: np.ndarray) -> None:
         """Keep only these groups, numbered in this order."""
@@ -88,9 +116,9 @@ class Pool:
         if len(self.items) > _SPARE_ITEMS:
             kept = int(self.heaps["size"].sum())
             if len(self.items) > 2 * kept + _SPARE_ITEMS:
-                numbers = np.empty(kept, np.int64)
-                kernels.renumber(self.heaps, self.slots[1], numbers)
-                self.items.keep(numbers)
+                used = places(self.heaps["start"], self.heaps["size"])
+                self.items.keep(self.slots.items[used])
+                self.slots.items[used] = np.arange(kept)
 
     def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
         """Fold whole samples into their groups."""
@@ -98,7 +126,7 @@ class Pool:
             self.items.accept(parts.items.type, family)
         coming = np.bincount(groups, parts.samples["size"], len(self)).astype(np.int64)
         self.reserve(coming)
-        kernels.merge(self.heaps, *self.slots, groups, parts.samples, parts.priority, len(self.items))
+        kernels.merge(self.heaps, self.slots, groups, parts.samples, parts.priority, len(self.items))
         self.keep(parts.items)
 
     def parts(self, groups: np.ndarray) -> Parts:
@@ -107,7 +135,9 @@ class Pool:
         samples = samples_of(len(chosen))
         for name in SAMPLE.names or ():
             samples[name] = chosen[name]
-        where = np.empty(int(chosen["size"].sum()), np.int64)
-        priorities, items = self.slots
-        kernels.sorted_slots(self.heaps, priorities, groups, where)
-        return Parts(samples, priorities[where], self.items.take(items[where]))
+        sizes = samples["size"]
+        used = places(chosen["start"], sizes)
+        copied = Slots(self.slots.priorities[used], self.slots.items[used])
+        chosen["start"] = np.cumsum(sizes) - sizes
+        kernels.drain(chosen, copied)
+        return Parts(samples, copied.priorities, self.items.take(copied.items))

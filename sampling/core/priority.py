@@ -13,26 +13,27 @@ that were given the same seed by mistake part ways with their first different it
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from ...sketches.core.jit import inlined
+from ...sketches.core.jit import inner
 from ...sketches.core.random import GOLDEN, mix, uniform
 
 
-@inlined
+@inner
 def absorb(state, bits):
     """The state after an item of those bits."""
     return mix((state ^ bits) + GOLDEN)
 
 
-@inlined
+@inner
 def exponential(state):
     """An exponential number of mean 1 from a state, exact near 0."""
     return -math.log1p(-uniform(state))
 
 
-@inlined
+@inner
 def exponential_below(x, state):
     """An exponential number from a state, given that it is below `x`: what a jump leaves to draw.
 
@@ -46,12 +47,20 @@ def exponential_below(x, state):
     return -math.log1p(u * math.expm1(-x))
 
 
-@inlined
-def item_bits(numbers, offsets, data, row):
-    """64 bits of a row's item to absorb: the number itself, or where there are none FNV-1a of the string."""
-    if len(numbers):
-        return np.uint64(numbers[row])
+class Bits(NamedTuple):
+    """A column of items as kernels read its bits: numbers as int64, or the offsets and bytes of strings."""
+
+    numbers: np.ndarray
+    offsets: np.ndarray
+    data: np.ndarray
+
+
+@inner
+def item_bits(items, row):
+    """64 bits of a row's item to absorb: the number itself, or of a string its FNV-1a hash."""
+    if len(items.numbers):
+        return np.uint64(items.numbers[row])
     bits = np.uint64(0xCBF29CE484222325)
-    for at in range(offsets[row], offsets[row + 1]):
-        bits = (bits ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+    for at in range(items.offsets[row], items.offsets[row + 1]):
+        bits = (bits ^ np.uint64(items.data[at])) * np.uint64(0x100000001B3)
     return bits

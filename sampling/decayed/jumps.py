@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.jit import lean
 from ...sketches.core.random import step
 from ..core.heaps import UNDRAWN, is_full, push, replace
 from ..core.priority import absorb, exponential, exponential_below, item_bits
@@ -18,8 +18,8 @@ from ..core.priority import absorb, exponential, exponential_below, item_bits
 _LEAST = 5e-324
 
 
-@kernel
-def update(heaps, priorities, items, groups, log_weights, numbers, offsets, data, first_item, taken):
+@lean
+def update(heaps, slots, groups, log_weights, bits, first_item, taken):
     """Rows into their groups, or all into group 0 where `groups` is empty."""
     count = np.int64(0)
     for row in range(len(log_weights)):
@@ -30,16 +30,16 @@ def update(heaps, priorities, items, groups, log_weights, numbers, offsets, data
             if heap.left < 0.0:
                 heap.left = exponential(heap.state)
                 heap.state = step(heap.state)
-            x = math.exp(log_weight - priorities[heap.start])
+            x = math.exp(log_weight - slots.priorities[heap.start])
             if x <= heap.left:
                 heap.left -= x
                 continue
             least = max(exponential_below(x, heap.state), _LEAST)
-            replace(heap, priorities, items, log_weight - math.log(least), first_item + count)
+            replace(heap, slots, log_weight - math.log(least), first_item + count)
         else:
-            heap.state = absorb(heap.state, item_bits(numbers, offsets, data, row))
+            heap.state = absorb(heap.state, item_bits(bits, row))
             drawn = log_weight - math.log(exponential(heap.state))
-            push(heap, priorities, items, drawn, first_item + count)
+            push(heap, slots, drawn, first_item + count)
         heap.state = step(heap.state)
         heap.left = UNDRAWN
         taken[count] = row

@@ -11,7 +11,8 @@ from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.parameters import seconds
 from ..core.images import Format
 from ..core.items import Rows
-from ..core.jumping import Columns, Jumping, JumpingGroups
+from ..core.jumping import Jumping, JumpingGroups
+from ..core.priority import Bits
 from . import jumps as decayed_jumps
 from .decay import HalfLife, as_times
 
@@ -43,11 +44,11 @@ class DecayedReservoirGroups(JumpingGroups):
             raise TypeError(f"DecayedReservoir.update() takes no {', '.join(inputs)}")
         return self._decay.log_weights(as_times(time, rows, "DecayedReservoir"))
 
-    def _enter(self, groups: np.ndarray | None, columns: Columns, prepared: Any, taken: np.ndarray) -> int:
+    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, taken: np.ndarray) -> int:
         pool = self._pool
         numbers = _NO_GROUPS if groups is None else groups
         return int(
-            decayed_jumps.update(pool.heaps, *pool.slots, numbers, prepared, *columns, len(pool.items), taken)
+            decayed_jumps.update(pool.heaps, pool.slots, numbers, prepared, bits, len(pool.items), taken)
         )
 
 

@@ -11,7 +11,8 @@ from ...sketches.core.aggregated import Aggregated
 from ..core import jumps
 from ..core.images import Format
 from ..core.items import Rows
-from ..core.jumping import Columns, Jumping, JumpingGroups
+from ..core.jumping import Jumping, JumpingGroups
+from ..core.priority import Bits
 from .bounds import share_error
 
 
@@ -50,8 +51,8 @@ class ReservoirGroups(JumpingGroups):
         if inputs:
             raise TypeError(f"Reservoir.update() takes no {', '.join(inputs)}")
 
-    def _enter(self, groups: np.ndarray | None, columns: Columns, prepared: Any, taken: np.ndarray) -> int:
+    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, taken: np.ndarray) -> int:
         pool, first = self._pool, len(self._pool.items)
         if groups is None:
-            return int(jumps.update_one(pool.heaps, *pool.slots, *columns, first, taken))
-        return int(jumps.update_many(pool.heaps, *pool.slots, groups, *columns, first, taken))
+            return int(jumps.update_one(pool.heaps, pool.slots, bits, first, taken))
+        return int(jumps.update_many(pool.heaps, pool.slots, groups, bits, first, taken))

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.group_numbers import frozen
+from ...sketches.core.jit import lean
 from ...sketches.core.random import base_state, step, uniform
 from ..core import heaps as heap_kernels
 from ..core.heaps import HEAP, offer
@@ -29,7 +30,7 @@ _PENDING = 4096
 _NO_TIMES = np.empty(0, np.int64)
 
 
-@kernel
+@lean
 def draw(heaps, groups, times, out):
     """A priority for each row, from its group's state and its time."""
     for row in range(len(times)):
@@ -39,15 +40,12 @@ def draw(heaps, groups, times, out):
         heap.state = step(heap.state)
 
 
-@kernel
-def skyline(heaps, groups, times, priorities, order, window, kept):
-    """Fill `kept` with the rows that may yet be asked for; `order` has groups together, latest rows first."""
-    best = np.zeros(1, HEAP)
-    k = np.int64(1)
-    for g in range(len(heaps)):
-        k = max(k, min(heaps[g].k, np.int64(len(order))))
-    least = np.empty(k, np.float64)
-    unused = np.empty(k, np.int64)
+@lean
+def skyline(heaps, groups, times, priorities, order, window, best, slots, kept):
+    """Fill `kept` with the rows that may yet be asked for; `order` has groups together, latest rows first.
+
+    `best` is one heap over `slots`, as many as the rows of a group that a span may hold.
+    """
     group = np.int64(-1)
     latest = np.int64(0)
     count = np.int64(0)
@@ -60,9 +58,9 @@ def skyline(heaps, groups, times, priorities, order, window, kept):
             best[0].k = heaps[group].k
         if np.uint64(latest) - np.uint64(times[row]) >= window:
             continue
-        if best[0].size >= best[0].k and priorities[row] <= least[0]:
+        if best[0].size >= best[0].k and priorities[row] <= slots.priorities[0]:
             continue
-        offer(best[0], least, unused, priorities[row], 0)
+        offer(best[0], slots, priorities[row], 0)
         kept[count] = row
         count += 1
     return count
@@ -115,11 +113,10 @@ class Skylines:
         """Fold whole samples into their groups."""
         if len(parts.priority):
             self.items.accept(parts.items.type, family)
-        no_slots = np.empty(0, np.float64), np.empty(0, np.int64)
         samples = parts.samples.copy()
         samples["size"] = 0
         self._heaps["size"] = 0
-        heap_kernels.merge(self._heaps, *no_slots, groups, samples, no_slots[0], 0)
+        heap_kernels.merge(self._heaps, heap_kernels.new_slots(0), groups, samples, np.empty(0), 0)
         self._wait(np.repeat(groups, parts.samples["size"]), parts.times, parts.priority)
         self.items.append(parts.items)
         self._tidy()
@@ -163,8 +160,10 @@ class Skylines:
     def _skyline(
         self, groups: np.ndarray, times: np.ndarray, priorities: np.ndarray, order: np.ndarray
     ) -> np.ndarray:
-        kept = np.empty(len(order), np.int64)
-        return kept[: skyline(self._heaps, groups, times, priorities, order, self._window, kept)]
+        best, kept = np.zeros(1, HEAP), np.empty(len(order), np.int64)
+        slots = heap_kernels.new_slots(min(int(self._heaps["k"].max(initial=1)), max(len(order), 1)))
+        rows = map(frozen, (groups, times, priorities, order))
+        return kept[: skyline(self._heaps, *rows, self._window, best, slots, kept)]
 
 
 def _latest_first(groups: np.ndarray, times: np.ndarray, priorities: np.ndarray) -> np.ndarray:

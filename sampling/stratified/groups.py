@@ -13,7 +13,7 @@ from ...sketches.core.parameters import whole
 from ...sketches.core.times import cut
 from ..core.bottom_k import BottomK, BottomKGroups, checked_k
 from ..core.images import MOST_K, Format
-from ..core.items import Rows, hash_items, kept_type, kernel_columns
+from ..core.items import Rows, bits_of, hash_items, kept_type
 from .strata import Strata
 
 
@@ -52,4 +52,4 @@ class StratifiedReservoirGroups(BottomKGroups):
         self._pool.items.accept(rows.items.type, self._format.name)
         if groups is None:
             groups = np.zeros(len(rows.items), np.int64)
-        self._pool.add(groups, rows.items, kernel_columns(rows.items), keys, hashes)
+        self._pool.add(groups, rows.items, bits_of(rows.items), keys, hashes)

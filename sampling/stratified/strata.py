@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.jit import lean
 from ...sketches.core.protocol import SketchError
-from ...sketches.core.random import base_state, mix, step, uniform
+from ...sketches.core.random import base_state, mixed, step, uniform
 from ..core import heaps as heap_kernels
 from ..core.images import SAMPLE, Format, Parts, samples_of
 from ..core.items import Items, hash_items
 from ..core.pool import Pool, new_heaps
-from ..core.priority import absorb, item_bits
+from ..core.priority import Bits, absorb, item_bits
 
 _BLOCK = 1 << 16
 _STRATUM = Format("StratifiedReservoir", 8)
 
 
-@kernel
+@lean
 def _place(keys, table, start):
     """Enter the strata from `start` on into the hash table."""
     mask = len(table) - 1
@@ -36,7 +36,7 @@ def _place(keys, table, start):
         table[at] = i
 
 
-@kernel
+@lean
 def _number(keys, n, table, wanted, numbers, first_rows):
     """The stratum of each row by its key in `wanted`; new keys join `keys` from `n` on; how many then."""
     mask = len(table) - 1
@@ -54,20 +54,13 @@ def _number(keys, n, table, wanted, numbers, first_rows):
     return found
 
 
-@kernel
-def _ids_of(groups, hashes, ids):
-    """The id of each row's stratum, from group and key."""
-    for row in range(len(groups)):
-        ids[row] = mix(hashes[row] + mix(np.uint64(groups[row])))
-
-
-@kernel
-def _draw(heaps, groups, hashes, numbers, offsets, data, priorities):
+@lean
+def _draw(heaps, groups, hashes, items, priorities):
     """A priority for each row."""
     for row in range(len(groups)):
         heap = heaps[groups[row]]
         heap.seen += 1
-        state = absorb(absorb(heap.state, hashes[row]), item_bits(numbers, offsets, data, row))
+        state = absorb(absorb(heap.state, hashes[row]), item_bits(items, row))
         priorities[row] = -uniform(state)
         heap.state = step(heap.state)
 
@@ -111,13 +104,13 @@ class Strata:
         self,
         groups: np.ndarray,
         items: pa.Array,
-        columns: tuple[np.ndarray, np.ndarray, np.ndarray],
+        bits: Bits,
         keys: pa.Array,
         hashes: np.ndarray,
     ) -> None:
         """Rows into the strata of their groups and keys; a block at a time, so that memory stays bounded."""
         priorities = np.empty(len(groups), np.float64)
-        _draw(self.heaps, groups, hashes, *columns, priorities)
+        _draw(self.heaps, groups, hashes, bits, priorities)
         for start in range(0, len(groups), _BLOCK):
             rows = slice(start, start + _BLOCK)
             strata = self._strata(groups[rows], hashes[rows], keys[rows])
@@ -127,8 +120,7 @@ class Strata:
 
     def _strata(self, groups: np.ndarray, hashes: np.ndarray, keys: pa.Array) -> np.ndarray:
         """The stratum of each row, new ones made."""
-        ids = np.empty(len(groups), np.uint64)
-        _ids_of(groups, hashes, ids)
+        ids = mixed(hashes + mixed(groups.astype(np.uint64)))
         n = len(self._ids)
         if 2 * (n + len(ids)) > len(self._table):
             self._table = np.full(1 << int(4 * (n + len(ids))).bit_length(), -1, np.int64)
@@ -178,8 +170,7 @@ class Strata:
             hashes = hash_items(keys)
             self.accept_keys(keys.type, family)
             self._pool.items.accept(inner.items.type, family)
-        no_slots = np.empty(0, np.float64), np.empty(0, np.int64)
-        heap_kernels.merge(self.heaps, *no_slots, groups, samples, no_slots[0], 0)
+        heap_kernels.merge(self.heaps, heap_kernels.new_slots(0), groups, samples, np.empty(0), 0)
         if len(strata_groups):
             self._pool.merge(self._strata(strata_groups, hashes, keys), inner, family)
         self._pool.shrink(self.heaps["k"][self._groups])

@@ -10,7 +10,8 @@ from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.weights import as_doubles
 from ..core.images import Format
 from ..core.items import Rows
-from ..core.jumping import Columns, Jumping, JumpingGroups
+from ..core.jumping import Jumping, JumpingGroups
+from ..core.priority import Bits
 from . import jumps
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-280, 1e280
@@ -61,8 +62,8 @@ class WeightedReservoirGroups(JumpingGroups):
             rows *= 2
         return rows
 
-    def _enter(self, groups: np.ndarray | None, columns: Columns, prepared: Any, taken: np.ndarray) -> int:
-        pool, rest = self._pool, (prepared, *columns, len(self._pool.items), taken)
+    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, taken: np.ndarray) -> int:
+        pool, rest = self._pool, (prepared, bits, len(self._pool.items), taken)
         if groups is None:
-            return int(jumps.update_one(pool.heaps, *pool.slots, *rest))
-        return int(jumps.update_many(pool.heaps, *pool.slots, groups, *rest))
+            return int(jumps.update_one(pool.heaps, pool.slots, *rest, np.empty(jumps.TOGETHER)))
+        return int(jumps.update_many(pool.heaps, pool.slots, groups, *rest))

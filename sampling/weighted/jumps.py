@@ -11,16 +11,17 @@ import math
 
 import numpy as np
 
-from ...sketches.core.jit import BLOCK, inlined, kernel, summing
+from ...sketches.core.jit import BLOCK, inner, lean, summing
 from ..core.heaps import is_full
 from ..core.jumps import draw_jump, fill, land
 from ..core.priority import item_bits
 
-_TOGETHER = 256
+TOGETHER = 256
+"""Weights that are added up at a time."""
 _MOST_UNITS = 2.0**51
 
 
-@inlined
+@inner
 def unit_of(least):
     """The unit for jumps over a least priority: a power of two, jumps being shorter than 2^51 of it.
 
@@ -29,7 +30,7 @@ def unit_of(least):
     return math.ldexp(1.0, math.frexp(-1.0 / least)[1] - 45)
 
 
-@inlined
+@inner
 def rounded(weight, unit):
     """A weight as a multiple of the unit, 2^51 at most: to 1.5 · 2^52 units no smaller part can be added."""
     all_bits = 1.5 * 2.0**52 * unit
@@ -45,22 +46,22 @@ def _total(block):
     return total
 
 
-@kernel
+@inner
 def _round_block(block, unit, out):
     for i in range(len(block)):
         out[i] = rounded(block[i], unit)
 
 
-@kernel
+@inner
 def pass_by(weights, row, left, unit, scratch):
     """The row at which a jump of `left` ends, one past the last if none, and what is left of it then."""
-    while row + _TOGETHER <= len(weights):
-        _round_block(weights[row : row + _TOGETHER], unit, scratch)
+    while row + TOGETHER <= len(weights):
+        _round_block(weights[row : row + TOGETHER], unit, scratch)
         total = _total(scratch)
         if total > left:
             break
         left -= total
-        row += _TOGETHER
+        row += TOGETHER
     while row < len(weights):
         weight = rounded(weights[row], unit)
         if weight > left:
@@ -70,33 +71,35 @@ def pass_by(weights, row, left, unit, scratch):
     return row, left
 
 
-@inlined
-def draw_rounded_jump(heap, priorities, unit):
+@inner
+def draw_rounded_jump(heap, slots, unit):
     """As `draw_jump`, in whole units."""
     if heap.left < 0.0:
-        draw_jump(heap, priorities)
+        draw_jump(heap, slots)
         heap.left = rounded(heap.left, unit)
 
 
-@kernel
-def update_one(heaps, priorities, items, weights, numbers, offsets, data, first_item, taken):
-    """Rows of those weights into group 0; a row of weight 0 is never taken."""
+@lean
+def update_one(heaps, slots, weights, items, first_item, taken, scratch):
+    """Rows of those weights into group 0; a row of weight 0 is never taken.
+
+    `scratch` holds `TOGETHER` doubles.
+    """
     heap = heaps[0]
     heap.seen += len(weights)
-    scratch = np.empty(_TOGETHER, np.float64)
     count = np.int64(0)
     row = np.int64(0)
     while row < len(weights):
         if is_full(heap):
-            unit = unit_of(priorities[heap.start])
-            draw_rounded_jump(heap, priorities, unit)
+            unit = unit_of(slots.priorities[heap.start])
+            draw_rounded_jump(heap, slots, unit)
             row, heap.left = pass_by(weights, row, heap.left, unit, scratch)
             if row == len(weights):
                 break
-            land(heap, priorities, items, weights[row], first_item + count)
+            land(heap, slots, weights[row], first_item + count)
         elif weights[row] > 0.0:
-            bits = item_bits(numbers, offsets, data, row)
-            fill(heap, priorities, items, weights[row], bits, first_item + count)
+            bits = item_bits(items, row)
+            fill(heap, slots, weights[row], bits, first_item + count)
         else:
             row += 1
             continue
@@ -106,24 +109,24 @@ def update_one(heaps, priorities, items, weights, numbers, offsets, data, first_
     return count
 
 
-@kernel
-def update_many(heaps, priorities, items, groups, weights, numbers, offsets, data, first_item, taken):
+@lean
+def update_many(heaps, slots, groups, weights, items, first_item, taken):
     """Rows of those weights into their groups."""
     count = np.int64(0)
     for row in range(len(groups)):
         heap = heaps[groups[row]]
         heap.seen += 1
         if is_full(heap):
-            unit = unit_of(priorities[heap.start])
-            draw_rounded_jump(heap, priorities, unit)
+            unit = unit_of(slots.priorities[heap.start])
+            draw_rounded_jump(heap, slots, unit)
             weight = rounded(weights[row], unit)
             if weight <= heap.left:
                 heap.left -= weight
                 continue
-            land(heap, priorities, items, weights[row], first_item + count)
+            land(heap, slots, weights[row], first_item + count)
         elif weights[row] > 0.0:
-            bits = item_bits(numbers, offsets, data, row)
-            fill(heap, priorities, items, weights[row], bits, first_item + count)
+            bits = item_bits(items, row)
+            fill(heap, slots, weights[row], bits, first_item + count)
         else:
             continue
         taken[count] = row
@@ -131,7 +134,7 @@ def update_many(heaps, priorities, items, groups, weights, numbers, offsets, dat
     return count
 
 
-@kernel
+@lean
 def bit_range(weights):
     """Least and greatest of the weights' bits as int64: numbers from 0.0 to infinity are in their order."""
     bits = weights.view(np.int64)
