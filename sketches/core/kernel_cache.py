@@ -46,7 +46,7 @@ _IMPORTS = re.compile(r"^[ \t]*from[ \t]+(\.+[\w.]*)[ \t]+import[ \t]+(\([^)]*\)
 
 
 def folders() -> list[Path]:
-    """Where kernels are looked for, in this order; the first that can be written takes what is compiled.
+    """Where kernels are looked for, in this order; the first that can be written takes all that is used.
 
     The folder that ``NUMBA_CACHE_DIR`` names, or else one beside the package; then one of the user's own.
     """
@@ -98,10 +98,13 @@ class KernelCache(_Cache):
         """The compiled kernel for these types, or None if it must be compiled."""
         target_context.refresh()
         key = self._key(sig, target_context.codegen())
-        for folder in folders():
-            kept = _read(folder / self._file(key), key)
-            if kept is not None:
-                return CompileResult._rebuild(target_context, *kept)
+        first, *others = (folder / self._file(key) for folder in folders())
+        kept = _read(first, key)
+        for path in others:
+            if kept is None and (kept := _read(path, key)) is not None:
+                _written(first, path.read_bytes())  # so that the first folder can be handed on
+        if kept is not None:
+            return CompileResult._rebuild(target_context, *kept)
         if not _compiles.get():
             raise NotKept(self._function.__qualname__)
         compiling.begins()

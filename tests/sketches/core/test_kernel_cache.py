@@ -142,6 +142,9 @@ def test_a_folder_that_cannot_be_written_is_read(rooms: Rooms) -> None:
     rooms.seal(rooms.kept)
     assert rooms.ask("1, 1.5") == ["3", "3.5", "1"]
     assert [path.is_relative_to(rooms.user) for path in rooms.files()] == [False, True]
+    image = rooms.folder / "image"
+    assert rooms.ask("1.5,", NUMBA_CACHE_DIR=str(image)) == ["3.5", "1"]
+    assert len([*image.rglob("*twice*.kernel")]) == 1, "a new folder gets what the user's own has already"
 
 
 def test_where_nothing_can_be_kept_it_says_so_and_works(rooms: Rooms) -> None:
