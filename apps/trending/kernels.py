@@ -66,8 +66,12 @@ def counting(name: str) -> None:
 
 def _post(number: int) -> dict[str, Any]:
     words = dict.fromkeys(SCHEMA, f"word {number}")
-    return {**words, "kind": "post", "created_at": "2026-06-01T12:00:00Z", "tags": [f"tag {number % 50}"]}
+    at = f"2026-06-01T12:00:{number % 60:02d}Z"
+    return {**words, "kind": "post", "created_at": at, "tags": [f"tag {number % 50}"]}
 
 
 def _posts() -> list[bytes]:
-    return one_slice(Load(rate=2_000.0), 0).values.to_pylist()
+    """Those of some seconds a minute apart: windows that fill side by side have kernels of their own."""
+    load = Load(rate=1_000.0)
+    later = round(60 / load.slice_seconds)
+    return [post for number in (0, later) for post in one_slice(load, number).values.to_pylist()]
