@@ -63,10 +63,10 @@ if TYPE_CHECKING:
     from .operators.table.sets import compare as compare
     from .operators.testing import StreamTester as StreamTester
     from .sampling.bernoulli import BernoulliSample as BernoulliSample
-    from .sampling.bernoulli import HashSample as HashSample
-    from .sampling.decayed import DecayedCount as DecayedCount
-    from .sampling.decayed import DecayedQuantiles as DecayedQuantiles
     from .sampling.decayed import DecayedReservoir as DecayedReservoir
+    from .sampling.decayed_count import DecayedCount as DecayedCount
+    from .sampling.decayed_quantiles import DecayedQuantiles as DecayedQuantiles
+    from .sampling.hash_sample import HashSample as HashSample
     from .sampling.reservoir import Reservoir as Reservoir
     from .sampling.sliding import SlidingWindowSample as SlidingWindowSample
     from .sampling.stratified import StratifiedReservoir as StratifiedReservoir

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from bench.measure import medians
-from streamgauge.sampling.bernoulli import BernoulliSample, HashSample
+from streamgauge.sampling.bernoulli import BernoulliSample
 from streamgauge.sampling.decayed import DecayedReservoir
+from streamgauge.sampling.hash_sample import HashSample
 from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
 from streamgauge.sampling.sliding import SlidingWindowSample
 from streamgauge.sampling.stratified import StratifiedReservoir

@@ -174,11 +174,24 @@ def drain(heaps, slots):
     """Leave each group's slots sorted, its greatest priority first, and its heap empty.
 
     Each least is put behind the ones still in the heap: a heapsort, which needs no room and no other kernel.
+    Of equal priorities, which only forged images and copies have, the item that came first is the first.
     """
     for g in range(len(heaps)):
         heap = heaps[g]
+        size = heap.size
         while heap.size > 0:
             priority, item = slots.priorities[heap.start], slots.items[heap.start]
             drop_least(heap, slots)
             slots.priorities[heap.start + heap.size] = priority
             slots.items[heap.start + heap.size] = item
+        for last in range(heap.start + 1, heap.start + size):
+            item = slots.items[last]
+            at = last
+            while (
+                at > heap.start
+                and slots.priorities[at - 1] == slots.priorities[last]
+                and slots.items[at - 1] > item
+            ):
+                slots.items[at] = slots.items[at - 1]
+                at -= 1
+            slots.items[at] = item

@@ -1,14 +1,6 @@
-"""Samples, counts and quantiles in which a row counts less the older it is."""
+"""A sample in which a row's chance halves with every half-life: the recent, with some of the old."""
 
-from .counts import DecayedCount, DecayedCountGroups
-from .quantiles import DecayedQuantiles, DecayedQuantilesGroups
-from .sketch import DecayedReservoir, DecayedReservoirGroups
+from .groups import DecayedReservoirGroups
+from .sketch import DecayedReservoir
 
-__all__ = [
-    "DecayedCount",
-    "DecayedCountGroups",
-    "DecayedQuantiles",
-    "DecayedQuantilesGroups",
-    "DecayedReservoir",
-    "DecayedReservoirGroups",
-]
+__all__ = ["DecayedReservoir", "DecayedReservoirGroups"]

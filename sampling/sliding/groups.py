@@ -11,9 +11,9 @@ import pyarrow as pa
 from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.parameters import seconds
 from ..core.bottom_k import BottomK, BottomKGroups, checked_k
+from ..core.decay import as_times
 from ..core.images import Format
 from ..core.items import Rows
-from ..decayed.decay import as_times
 from .skylines import Skylines
 
 

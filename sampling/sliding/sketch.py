@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ...sketches.core.parameters import seconds
 from ..core.bottom_k import BottomK
+from ..core.decay import as_moment
 from ..core.images import Parts
-from ..decayed.decay import as_moment
 from ..reservoir.bounds import share_error
 from .groups import SlidingWindowSampleGroups
 

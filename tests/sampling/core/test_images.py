@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sampling.bernoulli import BernoulliSample, HashSample
+from streamgauge.sampling.bernoulli import BernoulliSample
 from streamgauge.sampling.core.images import HEAD
 from streamgauge.sampling.decayed import DecayedReservoir
+from streamgauge.sampling.hash_sample import HashSample
 from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
 from streamgauge.sampling.sliding import SlidingWindowSample
 from streamgauge.sampling.stratified import StratifiedReservoir

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgauge.sampling.core.decay import HalfLife
 from streamgauge.sampling.decayed import DecayedReservoir, DecayedReservoirGroups
-from streamgauge.sampling.decayed.decay import HalfLife
 from streamgauge.sketches.core.protocol import SketchError
 
 from ..chance import deviation, included, poisson_chances, repeat, successive

@@ -9,7 +9,7 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL
 from streamgauge.sketches.stored.cpc import CPC
-from streamgauge.sketches.stored.cpc_images import image_fault
+from streamgauge.sketches.stored.cpc.images import image_fault
 
 SHARES = (0.01, 0.09, 0.1, 0.3, 0.49, 0.5, 0.7, 1, 1.3, 1.6, 1.9, 2.2, 2.3, 2.4, 3, 3.4, 5, 9, 20, 100, 1000)
 

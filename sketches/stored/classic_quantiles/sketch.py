@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, ClassVar, Self
 
 import datasketches
 import numpy as np
 
-from ..core.aggregated import Aggregated
-from ..core.answers import finite
-from ..core.column_kinds import numeric
-from ..core.numbers import as_numbers
-from ..core.one_by_one import OneByOne
-from ..core.parameters import whole
-from ..core.protocol import SketchError
-from .package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
-
-_FAMILY = 8
-_EMPTY, _COMPACT, _ORDERED = 4, 8, 16
-_HEADER = struct.Struct("<BBBBHH")
-_MOST = 1 << 47
+from ...core.answers import finite
+from ...core.numbers import as_numbers
+from ...core.parameters import whole
+from ...core.protocol import SketchError
+from ..package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
+from .images import MOST, compacted
 
 
 class ClassicQuantiles(PackageQuantiles):
@@ -65,7 +57,7 @@ class ClassicQuantiles(PackageQuantiles):
         """Fold `other` in."""
         if not isinstance(other, ClassicQuantiles):
             raise SketchError(f"ClassicQuantiles: can't take in {other!r}")
-        if other.n + self.n >= _MOST:
+        if other.n + self.n >= MOST:
             raise SketchError("ClassicQuantiles: more values than any sketch counts")
         self._peer.merge(other.copy()._peer if other is self else other._peer)
         return self
@@ -74,7 +66,7 @@ class ClassicQuantiles(PackageQuantiles):
     def from_bytes(cls, data: bytes) -> Self:
         """The sketch of a DataSketches image of doubles. Raises `SketchError` for anything else."""
         sketch, image = cls(), bytes(data)
-        compact, fault = _compacted(image)
+        compact, fault = compacted(image)
         read = datasketches.quantiles_doubles_sketch.deserialize
         sketch._peer = read_checked(cls.family, compact or image, fault, read)
         return sketch
@@ -100,66 +92,3 @@ class ClassicQuantiles(PackageQuantiles):
             lower, value, upper = self.quantiles(np.clip([q - error, q, q + error], 0, 1))
             rows.append({"q": q, "value": value, "lower": lower, "upper": upper})
         return finite({"n": self.n, "quantiles": rows})
-
-
-class ClassicQuantilesGroups(OneByOne):
-    """One `ClassicQuantiles` a group: see there for the error promised.
-
-    >>> groups = ClassicQuantilesGroups(2)
-    >>> groups.update(np.array([0, 1, 0]), [1.0, 2.0, 3.0])
-    >>> groups[0].n
-    2
-    """
-
-    aggregate: ClassVar = Aggregated({"k": 128}, of_column=numeric)
-
-    _single = ClassicQuantiles
-
-
-def _compacted(data: bytes) -> tuple[bytes, str]:
-    """The compact ordered image of an image of doubles; or what is wrong with it.
-
-    8 bytes: preamble longs, serial version (3), family, flags (2 read-only, 4 empty, 8 compact, 16 ordered),
-    k (uint16), 0. Unless empty: n (uint64), the lowest and highest value, the n mod 2k of the base buffer,
-    then for each bit of n / 2k a level of k values in order. Compact images leave out the levels of zero
-    bits, and room in the base buffer. Source: datasketches-java 6.2.0 `quantiles.DoublesUtil`,
-    `DirectUpdateDoublesSketch`.
-    """
-    if len(data) < 8:
-        return b"", "fewer bytes than its header needs"
-    longs, version, family, flags, k, unused = _HEADER.unpack_from(data)
-    if version != 3 or family != _FAMILY or flags & ~30 or unused:
-        return b"", "another version, family or flags"
-    if not 2 <= k <= 32_768 or k & (k - 1):
-        return b"", f"k must be a power of 2 from 2 to 32768, got {k}"
-    if flags & _EMPTY:
-        if longs != 1 or len(data) != 8:
-            return b"", "an empty sketch followed by more"
-        return _HEADER.pack(1, 3, _FAMILY, _EMPTY | _COMPACT | _ORDERED, k, 0), ""
-    n = int.from_bytes(data[8:16], "little")
-    if longs != 2 or not 0 < n < _MOST or len(data) < 32 or len(data) % 8:
-        return b"", "it ends within its header, or counts too much"
-    with np.errstate(invalid="ignore"):  # a signalling NaN, refused below
-        numbers = np.frombuffer(data, "<f8", -1, 16) + 0.0
-    low, high, held = numbers[0], numbers[1], numbers[2:]
-    based, levels = n % (2 * k), n // (2 * k)
-    if flags & _COMPACT:
-        room, used = based, k * levels.bit_count()
-    else:
-        room, used = (2 * k if levels else min(len(held), 2 * k)), k * levels.bit_length()
-    if len(held) != room + used or room < based:
-        return b"", "a length that isn't its values'"
-    parts = [np.sort(held[:based])]
-    at = room
-    while levels:
-        if levels & 1:
-            parts.append(held[at : at + k])
-            if (parts[-1][1:] < parts[-1][:-1]).any():
-                return b"", "a level is out of order"
-        at += k if levels & 1 or not flags & _COMPACT else 0
-        levels >>= 1
-    values = np.concatenate(parts)
-    if np.isnan([low, high]).any() or not ((values >= low) & (values <= high)).all():
-        return b"", "a value is NaN, or beyond the lowest and highest"
-    head = _HEADER.pack(2, 3, _FAMILY, _COMPACT | _ORDERED, k, 0) + data[8:16]
-    return head + numbers[:2].tobytes() + values.tobytes(), ""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...sketches.core import times
-from ..core.items import Rows
+from .items import Rows
 
 
 def as_times(time: Any, rows: Rows, family: str) -> np.ndarray:

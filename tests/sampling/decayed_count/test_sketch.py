@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sampling.decayed.counts import DecayedCount, DecayedCountGroups
-from streamgauge.sampling.decayed.decay import HalfLife
-from streamgauge.sampling.decayed.quantiles import DecayedQuantiles
+from streamgauge.sampling.core.decay import HalfLife
+from streamgauge.sampling.decayed_count import DecayedCount, DecayedCountGroups
+from streamgauge.sampling.decayed_quantiles import DecayedQuantiles
 from streamgauge.sketches.core.protocol import SketchError
 
 NOW = 1_785_000_000_000_000

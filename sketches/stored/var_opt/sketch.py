@@ -10,17 +10,14 @@ import datasketches
 import numpy as np
 import pyarrow as pa
 
-from ..core.aggregated import Aggregated
-from ..core.answers import finite
-from ..core.column_kinds import long_double_or_string
-from ..core.columns import as_values
-from ..core.numbers import as_numbers
-from ..core.one_by_one import OneByOne
-from ..core.parameters import one_of, whole
-from ..core.protocol import Sketch, SketchError, told_kind
-from ..core.shared import holding_no_lock
-from ..core.weights import as_doubles
-from .var_opt_images import FORMATS, MOST_K, MOST_ROWS, before_tie, image_fault
+from ...core.answers import finite
+from ...core.columns import as_values
+from ...core.numbers import as_numbers
+from ...core.parameters import one_of, whole
+from ...core.protocol import Sketch, SketchError, told_kind
+from ...core.shared import holding_no_lock
+from ...core.weights import as_doubles
+from .images import FORMATS, MOST_K, MOST_ROWS, before_tie, image_fault
 
 _TYPES = {"long": pa.int64(), "double": pa.float64(), "string": pa.string()}
 _FAULTS = (ValueError, RuntimeError, IndexError, MemoryError, OverflowError)
@@ -191,24 +188,3 @@ class VarOpt(Sketch):
 
     def __repr__(self) -> str:
         return f"VarOpt(k={self.k}, kind={self.kind!r}): {len(self):,} of {self.n:,} rows"
-
-
-class VarOptGroups(OneByOne):
-    """One `VarOpt` a group: see there for what is promised.
-
-    >>> groups = VarOptGroups(2, k=5, kind="long")
-    >>> groups.update(np.array([0, 1, 0]), [7, 8, 9], weight=[1.0, 2.0, 3.0])
-    >>> sorted(groups[0].values().to_pylist())
-    [7, 9]
-    """
-
-    aggregate: ClassVar = Aggregated(
-        {"k": 100},
-        inputs=("weight",),
-        of_column=long_double_or_string,
-        kinds=("string", "long", "double"),
-        must_tell_kind=True,
-    )
-
-    _single = VarOpt
-    _read = ("kind",)

@@ -8,17 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sampling.bernoulli import (
-    BernoulliSample,
-    BernoulliSampleGroups,
-    HashSample,
-    HashSampleGroups,
-    keys_in_share,
-)
+from streamgauge.sampling.bernoulli import BernoulliSample, BernoulliSampleGroups
+from streamgauge.sampling.hash_sample import HashSample, HashSampleGroups
+from streamgauge.sampling.hash_sample.groups import keys_in_share
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL
 
-from .chance import repeat
+from ..chance import repeat
 
 
 @pytest.mark.parametrize("p", [0.5, 0.05, 0.9, 0.001])

@@ -6,16 +6,12 @@ from typing import Any, ClassVar, Self
 
 import datasketches
 import numpy as np
-import pyarrow as pa
 
-from ..core.aggregated import Aggregated
-from ..core.column_kinds import column_kind
-from ..core.columns import as_values
-from ..core.distinct_counter import DistinctCounter
-from ..core.one_by_one import OneByOne
-from ..core.parameters import whole
-from ..core.protocol import SketchError
-from .cpc_images import image_fault
+from ...core.columns import as_values
+from ...core.distinct_counter import DistinctCounter
+from ...core.parameters import whole
+from ...core.protocol import SketchError
+from .images import image_fault
 
 
 class CPC(DistinctCounter):
@@ -112,24 +108,3 @@ class CPC(DistinctCounter):
         return (
             f"CPC(lg_k={self.lg_k}): {self.estimate():,.0f} distinct ({lower:,.0f} … {upper:,.0f} at 95.4 %)"
         )
-
-
-def hashed_by_the_package(leaf: pa.DataType) -> dict[str, Any]:
-    """Values that the `datasketches` package hashes, which are all but binary."""
-    if column_kind(leaf) == "binary":
-        raise TypeError(f"values of {leaf} can't be counted by the package; cast them to strings")
-    return {}
-
-
-class CPCGroups(OneByOne):
-    """One `CPC` a group: see there for the error promised.
-
-    >>> groups = CPCGroups(2)
-    >>> groups.update(np.array([0, 1, 0]), ["ann", "bob", "cat"])
-    >>> round(groups[0].estimate())
-    2
-    """
-
-    aggregate: ClassVar = Aggregated({"lg_k": 11}, of_column=hashed_by_the_package)
-
-    _single = CPC

@@ -21,8 +21,8 @@ import struct
 
 import numpy as np
 
-from ..core.jit import kernel
-from .cpc_codes import bytes_decoder, columns_outside, gaps_decoder
+from ...core.jit import kernel
+from .codes import bytes_decoder, columns_outside, gaps_decoder
 
 _COMPRESSED, _HIP, _TABLE, _WINDOW = 2, 4, 8, 16
 _SEED_HASH = 0x93CC

@@ -9,19 +9,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.answers import finite
-from ...sketches.core.column_kinds import numeric
 from ...sketches.core.numbers import as_numbers
-from ...sketches.core.one_by_one import OneByOne
 from ...sketches.core.parameters import real, seconds
 from ...sketches.core.protocol import Sketch, SketchError
 from ...sketches.core.times import as_times
-from .decay import HalfLife, moved
+from ..core.decay import HalfLife, moved
 
 USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 """The quantiles that `answer` gives."""
-
 _HEAD = struct.Struct("<4sBxxxddqqI4x")
 _MAGIC, _VERSION = b"SGDQ", 1
 _FINEST, _COARSEST = 1e-4, 0.5
@@ -222,27 +218,6 @@ class DecayedQuantiles(Sketch):
         low, middle, high = self.quantiles([0, 0.5, 1])
         shown = f"{low:.6g} … {middle:.6g} … {high:.6g}"
         return f"DecayedQuantiles(half_life={self.half_life:g}, n={self._n}, {shown}, ±{self._accuracy:.2%})"
-
-
-class DecayedQuantilesGroups(OneByOne):
-    """One `DecayedQuantiles` a group: see there for the error promised.
-
-    >>> groups = DecayedQuantilesGroups(2, half_life=60.0)
-    >>> groups.update(np.array([0, 1, 0]), [1.0, 2.0, 3.0], time=[0, 0, 10_000_000])
-    >>> groups[0].n
-    2
-    """
-
-    aggregate: ClassVar = Aggregated(
-        {"half_life": 3600.0, "relative_accuracy": 0.01}, inputs=("time",), of_column=numeric
-    )
-
-    _single = DecayedQuantiles
-
-    def __init__(
-        self, n: int = 0, half_life: timedelta | float = 3600.0, relative_accuracy: float = 0.01
-    ) -> None:
-        super().__init__(n, half_life=half_life, relative_accuracy=relative_accuracy)
 
 
 def _exp(x: float) -> float:

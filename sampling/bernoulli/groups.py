@@ -1,0 +1,42 @@
+"""Shares of the rows of many groups at once, by group number."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...sketches.core.aggregated import Aggregated
+from ..core.bottom_k import BottomK
+from ..core.items import Rows
+from ..core.shares import ShareGroups
+from . import jumps
+
+
+class BernoulliSampleGroups(ShareGroups):
+    """A share of the rows of each of many groups; `BernoulliSample` states the promise.
+
+    >>> groups = BernoulliSampleGroups(2, p=1.0)
+    >>> groups.update([0, 1, 1], ["a", "b", "c"])
+    >>> len(groups[1])
+    2
+    """
+
+    aggregate: ClassVar = Aggregated({"p": 0.01}, seeded=True)
+
+    _single: ClassVar[type[BottomK]]
+
+    def __init__(self, n: int = 0, p: float = 0.01, seed: int | None = None) -> None:
+        super().__init__("BernoulliSample", 6, n, p, seed)
+
+    def _choose(self, groups: np.ndarray | None, rows: Rows, **inputs: Any) -> tuple[np.ndarray, np.ndarray]:
+        if inputs:
+            raise TypeError(f"BernoulliSample.update() takes no {', '.join(inputs)}")
+        n = len(rows.items)
+        taken, states = np.empty(n, np.int64), np.empty(n, np.uint64)
+        mean = 0.0 if self.p == 1.0 else 1.0 / self._most
+        if groups is None:
+            count = jumps.pick_one(self._pool.heaps, n, mean, taken, states)
+        else:
+            count = jumps.pick_many(self._pool.heaps, groups, mean, taken, states)
+        return taken[:count], states[:count]

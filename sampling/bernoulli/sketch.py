@@ -1,0 +1,48 @@
+"""A fixed share of the rows, each row on its own."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from ..core.shares import Share
+from ..reservoir.bounds import share_error
+from .groups import BernoulliSampleGroups
+
+
+class BernoulliSample(Share):
+    """Each row with probability p, on its own: a sample that grows with the stream.
+
+    Of n rows it holds a binomial number of mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) of it.
+    A count of rows read off it, divided by p, is unbiased. Between two rows taken it jumps a geometric number
+    of rows. Merging puts both together: exact, associative and commutative. Memory is n·p items and 16 bytes
+    each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are no Bernoulli
+    sample; `seed` is as in `Reservoir`.
+
+    >>> sample = BernoulliSample(0.1, seed=1).update(range(10_000))
+    >>> 900 < len(sample) < 1100
+    True
+    """
+
+    family = "BernoulliSample"
+
+    def __init__(self, p: float = 0.01, seed: int | None = None) -> None:
+        self._groups = BernoulliSampleGroups(1, p, seed)
+
+    @classmethod
+    def _empty(cls, k: int, parameter: float) -> Self:
+        return cls(parameter)
+
+    def update(self, values: Any) -> Self:
+        """Add a scalar, a list, a NumPy or Arrow column, or records; nulls are skipped."""
+        return self._update(values)
+
+    def error(self, confidence: float = 0.95) -> float:
+        """How far a share read off the sample is from the stream's, at most, at that confidence.
+
+        Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample is the stream.
+        """
+        error = share_error(len(self), confidence)
+        return error if len(self) < self.n else 0.0
+
+
+BernoulliSampleGroups._single = BernoulliSample

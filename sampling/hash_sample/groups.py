@@ -1,0 +1,71 @@
+"""The rows of a share of the keys for many groups at once, by group number."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...sketches.core.aggregated import Aggregated
+from ...sketches.core.columns import as_array
+from ...sketches.core.jit import lean
+from ...sketches.core.random import step
+from ..core.bottom_k import BottomK
+from ..core.items import Rows, hash_items
+from ..core.shares import ShareGroups, of_rows
+
+# Not the sketches' seed: keys sampled by the hash they are counted by would be counted wrongly.
+_SEED = np.uint64(0x51EE7)
+
+
+@lean
+def _states(heaps, groups, states):
+    """A random state for each row of its group."""
+    for row in range(len(groups)):
+        heap = heaps[groups[row]]
+        states[row] = heap.state
+        heap.state = step(heap.state)
+
+
+class HashSampleGroups(ShareGroups):
+    """The rows of a share of keys for each of many groups; `HashSample` states the promise.
+
+    >>> groups = HashSampleGroups(2, p=1.0)
+    >>> groups.update([0, 1, 1], ["a", "b", "c"], key=["ann", "bob", None])
+    >>> len(groups[1])
+    1
+    """
+
+    aggregate: ClassVar = Aggregated({"p": 0.01}, inputs=("key",), seeded=True)
+
+    _single: ClassVar[type[BottomK]]
+
+    def __init__(self, n: int = 0, p: float = 0.01, seed: int | None = None) -> None:
+        super().__init__("HashSample", 7, n, p, seed)
+
+    def _choose(
+        self, groups: np.ndarray | None, rows: Rows, key: Any = None, **inputs: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if inputs or key is None:
+            raise TypeError("HashSample: expected update(…, key=…), one key a row")
+        taken = np.flatnonzero(rows.per_item(keys_in_share(key, self.p), "key"))
+        states = np.empty(len(taken), np.uint64)
+        _states(self._pool.heaps, of_rows(groups, taken), states)
+        return taken, states
+
+
+def keys_in_share(keys: Any, p: float) -> np.ndarray:
+    """Which keys belong to the share p of all keys: the same ones in every stream, process and year.
+
+    By a MurmurHash3 of the key that no sketch uses, so what is sampled can still be counted. A share is part
+    of every larger one. A null key belongs to none.
+
+    >>> users = pa.array(["ann", "bob", "ann", None])
+    >>> keys_in_share(users, 1.0).tolist()
+    [True, True, True, False]
+    """
+    array = as_array(keys)
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if p >= 1.0:
+        return np.asarray(valid)
+    return np.asarray(valid & (hash_items(array, _SEED) < np.uint64(int(p * 2.0**64))))

@@ -1,0 +1,24 @@
+"""One `ClassicQuantiles` a group."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ...core.aggregated import Aggregated
+from ...core.column_kinds import numeric
+from ...core.one_by_one import OneByOne
+from .sketch import ClassicQuantiles
+
+
+class ClassicQuantilesGroups(OneByOne):
+    """One `ClassicQuantiles` a group: see there for the error promised.
+
+    >>> groups = ClassicQuantilesGroups(2)
+    >>> groups.update(np.array([0, 1, 0]), [1.0, 2.0, 3.0])
+    >>> groups[0].n
+    2
+    """
+
+    aggregate: ClassVar = Aggregated({"k": 128}, of_column=numeric)
+
+    _single = ClassicQuantiles

@@ -1,0 +1,6 @@
+"""Weighted samples that others stored: VarOpt sketches, through the `datasketches` package."""
+
+from .groups import VarOptGroups
+from .sketch import VarOpt
+
+__all__ = ["VarOpt", "VarOptGroups"]

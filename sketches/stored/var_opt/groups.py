@@ -1,0 +1,31 @@
+"""One `VarOpt` a group."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ...core.aggregated import Aggregated
+from ...core.column_kinds import long_double_or_string
+from ...core.one_by_one import OneByOne
+from .sketch import VarOpt
+
+
+class VarOptGroups(OneByOne):
+    """One `VarOpt` a group: see there for what is promised.
+
+    >>> groups = VarOptGroups(2, k=5, kind="long")
+    >>> groups.update(np.array([0, 1, 0]), [7, 8, 9], weight=[1.0, 2.0, 3.0])
+    >>> sorted(groups[0].values().to_pylist())
+    [7, 9]
+    """
+
+    aggregate: ClassVar = Aggregated(
+        {"k": 100},
+        inputs=("weight",),
+        of_column=long_double_or_string,
+        kinds=("string", "long", "double"),
+        must_tell_kind=True,
+    )
+
+    _single = VarOpt
+    _read = ("kind",)
