@@ -15,8 +15,11 @@ class BernoulliSample(Share):
     Of n rows it holds a binomial number of mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) of it.
     A count of rows read off it, divided by p, is unbiased. Between two rows taken it jumps a geometric number
     of rows. Merging puts both together: exact, associative and commutative. Memory is n·p items and 16 bytes
-    each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are no Bernoulli
+    each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not a Bernoulli
     sample; `seed` is as in `Reservoir`.
+
+    Source: Särndal, Swensson, Wretman, "Model Assisted Survey Sampling", 1992, section 3.2; Hoeffding,
+    "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963, for `error`.
 
     >>> sample = BernoulliSample(0.1, seed=1).update(range(10_000))
     >>> 900 < len(sample) < 1100

@@ -15,8 +15,10 @@ class HashSample(Share):
     those keys every row: what is counted per key (sessions, journeys, repeat purchases) is exact for them.
     With 95 % confidence the number of keys is within 2·sqrt(m·p·(1 − p)) of its mean; the choice is the same
     in each run, so repeating does not average it out. Merging puts both together. Memory is the rows taken
-    and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are no
-    hash sample.
+    and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not
+    a hash sample; `TypeError` where no keys are given.
+
+    Source: Duffield, Grossglauser, "Trajectory Sampling for Direct Traffic Observation", SIGCOMM 2000.
 
     >>> visits = HashSample(0.5).update(["/a", "/b"], key=["ann", "bob"])
     >>> orders = HashSample(0.5).update([17.5, 3.0], key=["bob", "ann"])

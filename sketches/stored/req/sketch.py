@@ -23,6 +23,9 @@ class REQ(PackageQuantiles):
     4-byte floats. Merging in any order and any shape of tree adds nothing to the error, since the smaller
     sketch is always taken into the larger; of different k the smaller counts.
 
+    Raises `SketchError` for parameters out of range, broken bytes, and a sketch that is accurate at the other
+    end.
+
     Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021.
 
     >>> sketch = REQ().update(np.arange(100_000.0))

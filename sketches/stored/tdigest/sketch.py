@@ -49,7 +49,7 @@ class TDigest(PackageQuantiles):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in."""
+        """Fold `other` in. Raises `SketchError` for another family, or more values than can be counted."""
         if not isinstance(other, TDigest):
             raise SketchError(f"TDigest: can't take in {other!r}")
         if self.n + other.n >= 1 << 53:
