@@ -162,7 +162,7 @@ class Skylines:
     ) -> np.ndarray:
         best, kept = np.zeros(1, HEAP), np.empty(len(order), np.int64)
         slots = heap_kernels.new_slots(min(int(self._heaps["k"].max(initial=1)), max(len(order), 1)))
-        rows = map(frozen, (groups, times, priorities, order))
+        rows = frozen(groups), frozen(times), frozen(priorities), frozen(order)
         return kept[: skyline(self._heaps, *rows, self._window, best, slots, kept)]
 
 
