@@ -184,6 +184,30 @@ def test_many_messages_in_batches_of_any_size(
                 assert (np.diff(batch.offset[batch.partition == p]) == 1).all()
 
 
+@pytest.mark.soak
+def test_no_more_is_fetched_ahead_of_three_hundred_partitions_than_was_allowed(
+    kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic
+) -> None:
+    topic = new_topic(300)
+    producer = Producer(config)
+    for partition in range(300):
+        producer.produce(topic, np.random.default_rng(partition).bytes(40_000), partition=partition)
+    assert producer.flush(60) == 0
+    allowed = 2048
+    places = {(topic, p): 0 for p in range(300)}
+    count, most = 0, 0
+    with Reader({**config, "queued.max.messages.kbytes": allowed}, places, source="raw") as reader:
+        source: Any = reader._source
+        while count < 300:
+            messages = reader.read(10, 20.0)
+            assert messages is not None
+            count += len(messages)
+            held = {id(step.batch.raw.obj): len(step.batch.raw.obj) for step in source._waiting if step.batch}
+            come = [len(one.partition_data.records) for one in source._fetcher._completed_fetches]
+            most = max(most, sum(held.values()) + sum(come))
+    assert 500_000 < most <= allowed << 10
+
+
 def test_two_topics_at_once(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:
