@@ -133,11 +133,6 @@ def test_a_test_file_is_named_after_what_it_proves() -> None:
     assert wrong == []
 
 
-TO_BE_SPLIT = TESTS / "operators" / "kafka" / "test_reader.py"
-
-
-@pytest.mark.parametrize(
-    "path", sorted({*TESTS.rglob("*.py")} - {TO_BE_SPLIT}), ids=lambda path: str(path.relative_to(TESTS))
-)
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
 def test_a_test_file_can_be_seen_at_once(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
