@@ -4,16 +4,19 @@ A coupon is ``value << 26 | address``: the 26 low bits of the hash's first half 
 second half's leading zeros plus one (1 … 63) say what to raise it to. No coupon is zero, so zero means
 nothing: an unused place in a table, or an empty string, which DataSketches does not count.
 
+Once every register of a sketch holds at least m, only a hash with m or more leading zeros in its second half,
+one in 2^m, can raise one: the others never become coupons. That is what makes one sketch as fast as its hash.
+
 Source: datasketches-java `hll.BaseHllSketch.coupon`; the hash is that of `hash.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..core.bits import clz64
+from ..core.bits import at_most, clz64, ctz64
 from ..core.columns import Values
 from ..core.group_numbers import frozen
 from ..core.hash import SEED, STEP, canonical_bits, hash_block, hash_in_step, new_string_scratch
@@ -21,6 +24,8 @@ from ..core.jit import inner, lean
 
 ADDRESS_BITS = 26
 ADDRESS_MASK = np.uint32((1 << ADDRESS_BITS) - 1)
+
+_ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 CHUNK = 1 << 16
 """Coupons made at a time: they stay in the second-level cache until another kernel takes them."""
@@ -40,46 +45,88 @@ def _pack(h1, h2, out):
         out[i] = np.uint32(value << np.uint64(ADDRESS_BITS) | h1[i] & np.uint64(ADDRESS_MASK))
 
 
-@lean
-def _of_int64(values, h1, h2, out):
-    """The coupon of every int64; `h1` and `h2` are scratch of `STEP` words."""
-    for start in range(0, len(out), STEP):
-        hash_block(values[start : start + STEP], SEED, h1, h2)
-        _pack(h1, h2, out[start : start + STEP])
+@inner
+def _select(h1, h2, n, limit, out, at):
+    """The coupons of a block's first `n` hashes whose second half is at most `limit`, in their order, to
+    ``out[at:]``; where they end. One comparison decides for 64 of them."""
+    for begin in range(0, n, 64):
+        found = at_most(h2, begin, limit)
+        if n - begin < 64:
+            found &= (np.uint64(1) << np.uint64(n - begin)) - np.uint64(1)
+        while found:
+            i = np.uint64(begin) + ctz64(found)
+            found &= found - np.uint64(1)
+            value = min(clz64(h2[i]), np.uint64(62)) + np.uint64(1)
+            out[np.uint64(at)] = np.uint32(value << np.uint64(ADDRESS_BITS) | h1[i] & np.uint64(ADDRESS_MASK))
+            at += 1
+    return at
+
+
+@inner
+def _from_hashes(h1, h2, n, limit, out, at):
+    """All coupons of a block, or those that `limit` leaves; where they end in `out`."""
+    if limit != _ALL_ONES:
+        return _select(h1, h2, n, limit, out, at)
+    _pack(h1, h2, out[at : at + n])
+    return at + n
 
 
 @lean
-def _of_bytes(offsets, data, scratch, h1, h2, out):
-    """The coupon of every string in Arrow's buffers; zero for an empty one."""
-    for start in range(0, len(out), STEP):
-        block = out[start : start + STEP]
-        hash_in_step(offsets[start : start + len(block) + 1], data, SEED, scratch, h1, h2)
-        _pack(h1, h2, block)
-        for i in range(len(block)):
-            if scratch.lengths[i] == 0:
-                block[i] = 0
+def _of_int64(values, limit, h1, h2, out):
+    """The coupons of int64 values, how many there are; `h1` and `h2` are scratch of `STEP` words."""
+    at = np.int64(0)
+    for start in range(0, len(values), STEP):
+        block = values[start : start + STEP]
+        hash_block(block, SEED, h1, h2)
+        at = _from_hashes(h1, h2, len(block), limit, out, at)
+    return at
 
 
-def coupon_chunks(values: Values, size: int = CHUNK, start: int = 0) -> Iterator[tuple[int, np.ndarray]]:
-    """The coupons of values from number `start` on, as (number of the first, coupons).
+@lean
+def _of_bytes(offsets, data, limit, scratch, h1, h2, out):
+    """The coupons of strings in Arrow's buffers, how many there are; zero for an empty one, or none."""
+    at = np.int64(0)
+    for start in range(0, len(offsets) - 1, STEP):
+        ends = offsets[start : start + STEP + 1]
+        n = len(ends) - 1
+        hash_in_step(ends, data, SEED, scratch, h1, h2)
+        for i in range(n):
+            h2[i] = h2[i] if scratch.lengths[i] else _ALL_ONES
+        end = _from_hashes(h1, h2, n, limit, out, at)
+        if limit == _ALL_ONES:
+            for i in range(n):
+                out[at + i] = out[at + i] if scratch.lengths[i] else np.uint32(0)
+        at = end
+    return at
 
-    `size` of them at a time in an array that is used again.
+
+def _nothing_yet() -> int:
+    return 0
+
+
+def coupon_chunks(
+    values: Values, size: int = CHUNK, least: Callable[[], int] = _nothing_yet
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The coupons of all values, those of `size` at a time, as (number of the first, coupons).
+
+    Where every register holds `least` by now, coupons that can't raise any are left out. The array is used
+    again for the next chunk.
     """
-    coupons = np.empty(min(len(values) - start, size), np.uint32)
+    coupons = np.empty(min(len(values), size), np.uint32)
     h1, h2 = np.zeros((2, STEP), np.uint64)
     text = values.kind in ("string", "binary")
     scratch = new_string_scratch() if text else None
     bits = np.empty(len(coupons) if values.kind == "float64" else 0, np.int64)
-    for first in range(start, len(values), size):
-        out = coupons[: min(size, len(values) - first)]
-        end = first + len(out)
+    for first in range(0, len(values), size):
+        end = min(first + size, len(values))
+        limit = _ALL_ONES >> np.uint64(least())
         if text:
-            offsets, data = values.offsets[first : end + 1], values.data
-            _of_bytes(frozen(offsets), frozen(data), scratch, h1, h2, out)
+            offsets, data = frozen(values.offsets[first : end + 1]), frozen(values.data)
+            n = _of_bytes(offsets, data, limit, scratch, h1, h2, coupons)
         else:
             numbers = values.numbers[first:end]
             if values.kind == "float64":
                 canonical_bits(frozen(numbers), bits)
-                numbers = bits[: len(out)]
-            _of_int64(frozen(numbers), h1, h2, out)
-        yield first, out
+                numbers = bits[: end - first]
+            n = _of_int64(frozen(numbers), limit, h1, h2, coupons)
+        yield first, coupons[:n]

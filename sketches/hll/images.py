@@ -61,7 +61,7 @@ def sizes(store, out):
 
 @inner
 def _write_registers_head(store, g, out, at, flags, mode):
-    """The 40 bytes before the registers, but for the least register, its count and the exceptions."""
+    """The 40 bytes before the registers, without the least register, its count and that of exceptions."""
     sums = store.sums[row_of(store, g)]
     hip = sums.hip
     if sums.flags & OUT_OF_ORDER:

@@ -38,7 +38,7 @@ LIST_FORM, SET_FORM, HLL_FORM = 0, 1, 2
 
 @inner
 def check_preamble(data, start, end):
-    """0, or why this is no HLL image."""
+    """0, or a key of `REASONS`: why this is not an HLL image."""
     if end - start < 8:
         return 1
     if data[start + 1] != 1 or data[start + 2] != 7:

@@ -17,8 +17,8 @@ from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .coupons import value_of
 from .registers import count_least, inverse_power
-from .store import DENSE, EMPTY, row_of, span_of
-from .tables import add_coupon, add_to_table
+from .store import DENSE, row_of, span_of
+from .tables import add_coupon
 
 ORDERED = 1 << 18
 """Coupons brought together at a time: they and what says whose they are stay in the second-level cache."""
@@ -43,18 +43,10 @@ def _fetch(store, g):
 @inner
 def _count_in_table(store, g, coupons):
     """Count coupons until the group has registers or there is no room; how many are counted."""
-    sketches, words = store.sketches, store.words
     for i in range(len(coupons)):
-        form = sketches[g].form
-        if form == DENSE:
+        if store.sketches[g].form == DENSE:
             return i
-        if coupons[i] == 0:
-            continue
-        if form != EMPTY:
-            done, _ = add_to_table(sketches, words, g, coupons[i])
-            if done:
-                continue
-        if not add_coupon(store, g, coupons[i]):
+        if coupons[i] and not add_coupon(store, g, coupons[i]):
             return i
     return len(coupons)
 

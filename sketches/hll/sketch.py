@@ -6,20 +6,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..core.columns import Values, as_values
+from ..core.columns import as_values
 from ..core.distinct_counter import DistinctCounter
-from ..core.group_numbers import frozen
-from ..core.hash import STEP, canonical_bits
 from ..core.image_columns import one_image
 from ..core.protocol import SketchError
 from .coupons import coupon_chunks
-from .dense import update_dense_int64
 from .groups import HLLGroups
 from .images import write_compact_coupons, write_hll4
+from .ordered import ORDERED
 from .store import DENSE, EMPTY
-
-_BITS = 1 << 13
-"""Doubles whose bits are made at a time: they stay in the first-level cache."""
 
 
 class HLL(DistinctCounter):
@@ -56,33 +51,16 @@ class HLL(DistinctCounter):
 
     def update(self, values: Any) -> Self:
         """Count a scalar or a column; nulls and empty strings are skipped. Returns the sketch itself."""
-        values = as_values(values)
-        whole = values.kind in ("int64", "float64")
-        if whole and self._has_registers():
-            self._count_in_registers(values, 0)
-            return self
-        for start, coupons in coupon_chunks(values):
+        for _, coupons in coupon_chunks(as_values(values), ORDERED, self._least):
             self._one.update_ordered(np.array([len(coupons)]), coupons)
-            if whole and self._has_registers():
-                self._count_in_registers(values, start + len(coupons))
-                break
         return self
 
-    def _has_registers(self) -> bool:
-        return bool(self._one._store.sketches["form"][0] == DENSE)
-
-    def _count_in_registers(self, values: Values, start: int) -> None:
-        """Count numbers from number `start` on where there are no more coupons."""
+    def _least(self) -> int:
+        """What every register holds."""
         store = self._one._store
-        h1, h2 = np.zeros((2, STEP), np.uint64)
-        if values.kind == "int64":
-            update_dense_int64(store, frozen(values.numbers[start:]), h1, h2)
-            return
-        bits = np.empty(min(len(values) - start, _BITS), np.int64)
-        for first in range(start, len(values), _BITS):
-            block = values.numbers[first : first + _BITS]
-            canonical_bits(frozen(block), bits)
-            update_dense_int64(store, frozen(bits[: len(block)]), h1, h2)
+        if store.sketches["form"][0] != DENSE:
+            return 0
+        return int(store.sums["least"][store.sketches["where"][0] >> store.rows["lg_stride"][0]])
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in, in place; the result has the smaller lg_k. Returns the sketch itself.

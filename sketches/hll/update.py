@@ -17,8 +17,8 @@ from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .coupons import value_of
 from .registers import count_least, raise_coupon, raise_register
-from .store import DENSE, EMPTY
-from .tables import add_coupon, add_to_table
+from .store import DENSE
+from .tables import add_coupon
 
 BLOCK = 512
 """Rows looked up together; all that is known of them fits the first-level cache."""
@@ -102,15 +102,9 @@ def _count(store, groups, coupons, candidates, places):
                 count_least(registers[first : first + np.uint64(sums[row].k)], sums, row)
             continue
         g = groups[i]
-        form = store.sketches[g].form
-        if form == DENSE:  # since an earlier row of this block
+        if store.sketches[g].form == DENSE:  # since an earlier row of this block
             raise_coupon(store, g, coupons[i])
-            continue
-        if form != EMPTY:
-            done, _ = add_to_table(store.sketches, store.words, g, coupons[i])
-            if done:
-                continue
-        if not add_coupon(store, g, coupons[i]):
+        elif not add_coupon(store, g, coupons[i]):
             return place
     return np.int64(-1)
 

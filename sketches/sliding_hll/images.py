@@ -47,7 +47,7 @@ def read_image(data: Any) -> Image:
         raise SketchError(f"SlidingHLL: {len(data)} bytes are too few for a sketch")
     magic, version, lg_k, zero, check, window, count, other_zero = _HEAD.unpack_from(data)
     if magic != _MAGIC or version != 1 or zero or other_zero:
-        raise SketchError(f"SlidingHLL: no sketch of version 1 ({len(data)} bytes)")
+        raise SketchError(f"SlidingHLL: not a sketch of version 1 ({len(data)} bytes)")
     if not 4 <= lg_k <= 21 or not 1 <= window <= _LONGEST:
         raise SketchError(f"SlidingHLL: lg_k {lg_k} or a window of {window} µs is impossible")
     if len(data) != _HEAD.size + 12 * count:

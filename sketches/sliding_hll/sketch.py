@@ -79,7 +79,7 @@ class SlidingHLL(DistinctCounter):
         return not len(self._one.entries(0)[0])
 
     def to_bytes(self) -> bytes:
-        """The sketch in its own format, drawn in `images`; there is no common one."""
+        """The sketch in its own format, drawn in `images`, as no other library has one."""
         return self._one.image(0)
 
     @classmethod

@@ -80,7 +80,7 @@ class ThetaGroups(StoredAsImages):
                 as_groups(mine, len(h1), self._n)
 
     def _update(self, groups: np.ndarray, h1: np.ndarray, scratch: Any) -> int:
-        """Count each hash in its group; not 0 if there is no such group."""
+        """Count each hash in its group; not 0 if there isn't such a group."""
         return resume(
             lambda at: update_groups(self._store, self._n, groups, h1, scratch, at), self.make_room
         )[1]

@@ -154,7 +154,7 @@ class Theta(DistinctCounter):
 
     @classmethod
     def _of(cls, lg_k: int, told: bool, hashes: np.ndarray, theta: int) -> Self:
-        """The sketch of hashes below theta; empty if there are none of all."""
+        """The sketch of hashes below theta; an empty one if there are none and theta is the greatest."""
         sketch = cls(lg_k)
         sketch._told = told
         sketch._one._store.sketches["theta"][0] = theta

@@ -50,16 +50,16 @@ def read_image(data: bytes, kind: str) -> Image:
     """The parts of an image of that kind. Raises `SketchError` for anything else."""
     found = _read_array(data) if kind == "array" else _read_entries(data, kind)
     if isinstance(found, str):
-        raise SketchError(f"Tuple: these {len(data)} bytes are no sketch: {found}")
+        raise SketchError(f"Tuple: these {len(data)} bytes aren't a sketch: {found}")
     hashes = found.hashes
     if len(hashes) and (hashes.min() <= 0 or hashes.max() >= found.theta):
         raise SketchError(
-            f"Tuple: these {len(data)} bytes are no sketch: a hash is not from 1 to below theta"
+            f"Tuple: these {len(data)} bytes aren't a sketch: a hash is not from 1 to below theta"
         )
     order = np.argsort(hashes)
     ordered = hashes[order]
     if (ordered[1:] == ordered[:-1]).any():
-        raise SketchError(f"Tuple: these {len(data)} bytes are no sketch: two entries have one hash")
+        raise SketchError(f"Tuple: these {len(data)} bytes aren't a sketch: two entries have one hash")
     return found._replace(hashes=ordered, numbers=found.numbers[order])
 
 

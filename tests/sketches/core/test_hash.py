@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,3 +72,27 @@ def test_long_strings_among_short_ones(java: Any) -> None:
 def test_slices_of_columns(start: int) -> None:
     column = pa.array([f"user-{i}-{'x' * (i % 40)}" for i in range(300)])
     assert hashes(column.slice(start)) == hashes(column)[start:]
+
+
+_ELSEWHERE = """
+import platform
+platform.machine = lambda: "aarch64"
+import numpy as np, pyarrow as pa
+from streamgauge.sketches.core.columns import as_values
+from streamgauge.sketches.core.hash import hash_values
+for column in (np.arange(40) ** 9, pa.array(["x" * n for n in range(40)])):
+    print(*[half.tolist() for half in hash_values(as_values(column))])
+"""
+
+
+def test_a_processor_without_such_vectors_hashes_the_same(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", _ELSEWHERE],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    columns = (np.arange(40) ** 9, pa.array(["x" * n for n in range(40)]))
+    expected = [" ".join(str(half.tolist()) for half in hash_values(as_values(one))) for one in columns]
+    assert told == expected

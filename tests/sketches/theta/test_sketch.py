@@ -213,6 +213,13 @@ def test_a_group_that_has_seen_little_costs_little() -> None:
     assert groups.estimates()[1:].tolist() == [3] * (n - 1)
 
 
+def test_repeats_take_no_room() -> None:
+    groups = ThetaGroups(2)
+    groups.update(np.repeat([0, 1], 50_000), np.arange(100_000) % 5)
+    assert groups._store.sketches["room"].max() <= 16
+    assert groups.estimates().tolist() == [5, 5]
+
+
 def test_bytes_copies_and_pickles_come_back() -> None:
     for n in (0, 1, 5, 900, 30_000):
         sketch = Theta(9).update(np.arange(n))
