@@ -52,7 +52,6 @@ TOGETHER = {
     "operators/kafka/clients.py": "operators/kafka/test_secrets.py",
     "operators/kafka/config.py": "operators/kafka/test_settings.py",
     "operators/kafka/faults.py": "operators/consumer/test_rights.py",
-    "operators/kafka/patience.py": "operators/consumer/work/test_worker.py",
     "operators/kafka/plain.py": "operators/kafka/test_reader.py",
     "operators/kafka/read_ahead.py": "operators/kafka/test_reader.py",
     "operators/kafka/source.py": "operators/kafka/test_reader.py",
