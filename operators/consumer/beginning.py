@@ -47,7 +47,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
         options,
         ends=ends if bounded else None,
         starts=history.begin(ends if from_now else None),
-        topic_id=history.source_id,
+        topic_id=history.topic_id,
         table_id=id_of(client, history.table_topic),
     )
 

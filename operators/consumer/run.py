@@ -210,7 +210,7 @@ class Run:
     def _lag(self, state: LogState) -> int | None:
         topic = self.plan.source.topic
         partitions = self._topics.partitions.get(topic, self.plan.partitions)
-        starts = {**self.plan.starts, **{p: chain.next for p, chain in state.chains.items()}}
+        starts = {**self.plan.starts, **{p: mark.position.offset for p, mark in state.marks.items()}}
         try:
             ends = end_offsets(self._admin, topic, partitions, 2.0)
             starts |= begin_offsets(self._admin, topic, sorted(ends.keys() - starts.keys()), 2.0)

@@ -27,6 +27,7 @@ from typing import NamedTuple, TypeVar
 
 from ..definition.windows import EARLIEST, Window
 from .lateness import PartitionTime
+from .position import Position
 from .silence import Rest
 
 K = TypeVar("K")
@@ -41,15 +42,19 @@ them again.
 
 @dataclass(slots=True)
 class Mark:
-    """How far one partition is in event time (int64 microseconds).
+    """One partition as the closing of windows sees it: its position and its silence.
 
-    `time` is that of its rows; `rest` says that it is silent. It is waited for until it has been silent for
-    `wait_us`.
+    `rest` says that it is silent. It is waited for until it has been silent for `wait_us` (microseconds).
     """
 
-    time: PartitionTime = field(default_factory=PartitionTime)
+    position: Position = field(default_factory=Position)
     rest: Rest | None = None
     wait_us: int = 0
+
+    @property
+    def time(self) -> PartitionTime:
+        """Its event time."""
+        return self.position.time
 
     @property
     def idle(self) -> bool:
@@ -95,12 +100,12 @@ def closing(marks: Collection[Mark], window: Window, delay_us: int) -> Closing:
 
     >>> from ..definition.windows import Tumbling
     >>> minute, second = Tumbling.every("1m"), 1_000_000
-    >>> awake = Mark(PartitionTime(90 * second))
-    >>> closing([awake, Mark(PartitionTime(50 * second))], minute, 0).final_us // second
+    >>> awake = Mark(Position(time=PartitionTime(90 * second)))
+    >>> closing([awake, Mark(Position(time=PartitionTime(50 * second)))], minute, 0).final_us // second
     50
     >>> closing([awake, Mark(rest=Rest(5 * second, 5 * second, 100 * second))], minute, 0).final_us // second
     90
-    >>> silent = Mark(PartitionTime(50 * second), Rest(30 * second, 5 * second, 100 * second))
+    >>> silent = Mark(Position(time=PartitionTime(50 * second)), Rest(30 * second, 5 * second, 100 * second))
     >>> [time // second for time in closing([silent], minute, 0)]
     [50, 60]
     """

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from .accounting import Account
 from .lateness import PartitionTime
+from .position import Position
 from .silence import Rest
 
 
@@ -36,6 +37,11 @@ class Delta:
     account: Account = field(default_factory=Account)
     messages: Mapping[int, int] = field(default_factory=dict)
     source: str = ""
+
+    @property
+    def end(self) -> Position:
+        """The position of its partition after it."""
+        return Position(self.next, self.time)
 
     @property
     def told(self) -> str:

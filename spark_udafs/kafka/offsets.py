@@ -12,41 +12,48 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from ...operators.definition.windows import EARLIEST, Window
+from ...operators.kafka.source import TopicPartition
 from ...operators.sketching.accounting import Account
 from ...operators.sketching.lateness import PartitionTime
+from ...operators.sketching.position import Position
 
-TopicPartition = tuple[str, int]
 _TIME = len(PartitionTime().to_list())
 
 
 @dataclass(frozen=True)
 class Known:
-    """A partition up to offset `at`: its event time, and what became of its messages.
+    """What is known of a partition up to a position: what became of its messages.
 
-    It depends only on the messages before `at`, so any worker that reads them finds the same.
+    Like the position it depends only on the messages before that, so any worker that reads them finds the
+    same.
     """
 
-    at: int
-    time: PartitionTime = field(default_factory=PartitionTime)
+    position: Position
     account: Account = field(default_factory=Account)
 
     def floored(self, watermark_us: int) -> Known:
         """The same with windows up to a watermark closed, whatever this partition has seen."""
-        if watermark_us <= self.time.closed_us:
+        offset, time = self.position.offset, self.position.time
+        if watermark_us <= time.closed_us:
             return self
-        return replace(self, time=replace(self.time, closed_us=watermark_us))
+        return replace(self, position=Position(offset, replace(time, closed_us=watermark_us)))
+
+    def moved(self, offset: int) -> Known:
+        """The same, of another offset between which and this one there is no message."""
+        return replace(self, position=Position(offset, self.position.time))
 
     def to_list(self) -> list[int]:
         """As plain JSON."""
-        return [self.at, *astuple(self.account), *self.time.to_list()]
+        return [self.position.offset, *astuple(self.account), *self.position.time.to_list()]
 
     @classmethod
     def from_list(cls, found: Iterable[int]) -> Known:
         """From plain JSON."""
-        at, read, counted, filtered, late, dead, *time = map(int, found)
+        offset, read, counted, filtered, late, dead, *time = map(int, found)
         if len(time) != _TIME:
             raise ValueError(f"a partition's event time is {_TIME} numbers, got {len(time)}")
-        return cls(at, PartitionTime(*time), Account(read, counted, filtered, late, dead))
+        position = Position(offset, PartitionTime(*time))
+        return cls(position, Account(read, counted, filtered, late, dead))
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class Offsets:
     versions have neither. `clock_us` is the wall clock when the batch was planned, which decides what is a
     broken clock whenever the batch is run.
 
-    >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(7)})
+    >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(Position(7))})
     >>> Offsets.from_json(here.to_json()) == here
     True
     """
@@ -140,7 +147,8 @@ def last_window_end(known: Mapping[TopicPartition, Known], window: Window) -> in
 
     A single row far ahead of its partition's time, from a wrong clock, doesn't count: its window stays open.
     """
-    seen = [k.time.latest_us for k in known.values() if k.time.latest_us > EARLIEST]
+    latest = (k.position.time.latest_us for k in known.values())
+    seen = [time for time in latest if time > EARLIEST]
     return max((window.last_end(window.pane_start(s)) for s in seen), default=EARLIEST)
 
 

@@ -37,6 +37,7 @@ from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.sketching.clock import wall_clock
 from ...operators.sketching.closing import Mark, closing, tell
 from ...operators.sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
+from ...operators.sketching.position import Position
 from ...operators.sketching.silence import Rest, Silence
 from ..definitions import check_same, pack
 from .cluster import Cluster
@@ -104,7 +105,7 @@ class KafkaBatchReader(DataSourceReader):
         begin = cluster.resolve(places, options.starting or "earliest", options.starting_ms)
         ends = cluster.resolve(places, options.ending, options.ending_ms)
         cluster.close()
-        known = {place: Known(begin[place]) for place in places}
+        known = {place: Known(Position(begin[place])) for place in places}
         return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -291,11 +292,11 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = {}
         for place, at in begin.items():
             report = reported.get(place)
-            if report is not None and (report.query, report.known.at) == (here.query, at):
+            if report is not None and (report.query, report.known.position.offset) == (here.query, at):
                 known = report.known
             else:
-                known = here.known.get(place, Known(at)).floored(here.watermark_us)
-            found[place] = known if known.at <= at else replace(known, at=at)
+                known = here.known.get(place, Known(Position(at))).floored(here.watermark_us)
+            found[place] = known if known.position.offset <= at else known.moved(at)
         return found
 
     def _watermark(self, known: dict[TopicPartition, Known], drained: bool) -> int:
@@ -317,7 +318,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif heard != self._heard[place]:
                 self._silences[place].heard(now)
             self._heard[place] = heard
-            self._marks[place].time = k.time
+            self._marks[place].position = k.position
         over = self._gone
         if self._target is not None:
             over = {place: self._target.get(place, 0) for place in known}
@@ -326,11 +327,12 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         ends = self._kafka.high_watermarks(quiet)
         for place, k in known.items():
-            rest = None
-            if place in over and k.at >= over[place]:
+            rest, offset = None, k.position.offset
+            if place in over and offset >= over[place]:
                 rest = _rest(self._silences[place].since(now), 0.0)
-            elif place in ends and (silent := self._silences[place].look(k.at, ends[place], now)) >= patience:
-                rest = _rest(silent, max(patience, 1e-6))
+            elif place in ends:
+                silent = self._silences[place].look(offset, ends[place], now)
+                rest = _rest(silent, max(patience, 1e-6)) if silent >= patience else None
             tell(self._marks, place, rest)
 
     def _worth_telling(self, here: Offsets, known: dict[TopicPartition, Known], mark: int) -> bool:
@@ -365,7 +367,7 @@ def _moved_to(
     places: Mapping[TopicPartition, int], known: Mapping[TopicPartition, Known]
 ) -> dict[TopicPartition, Known]:
     """What is known about these partitions, moved to other offsets."""
-    return {place: replace(known[place], at=at) for place, at in places.items() if place in known}
+    return {place: known[place].moved(at) for place, at in places.items() if place in known}
 
 
 def _rest(silent: float, patience: float) -> Rest:

@@ -17,6 +17,7 @@ from ...operators.formats.messages import HEADERS
 from ...operators.sketching.accounting import Account
 from ...operators.sketching.dead_letters import DeadLetter
 from ...operators.sketching.intake import Intake
+from ...operators.sketching.position import Position
 from ...operators.sketching.progress import Progress
 from ...operators.sketching.row_steps import RowSteps
 from ...operators.table.schema import schema_of
@@ -62,11 +63,11 @@ class Task(InputPartition):
 def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
     """The tasks of a micro-batch, or of a bounded read. At least one, which may have nothing to read."""
     ranges = [
-        Range(place, at, batch.ends[place], batch.known.get(place, Known(at)))
+        Range(place, at, batch.ends[place], batch.known.get(place, Known(Position(at))))
         for place, at in sorted(batch.begin.items())
     ]
     # A range whose beginning is not known is read again from where the partition is known.
-    waiting = [r for r in ranges if min(r.start, r.known.at) < r.end]
+    waiting = [r for r in ranges if min(r.start, r.known.position.offset) < r.end]
     if options.emit != "sketches":
         waiting = _split(waiting, options.min_partitions or 0)
     idle = (r.known.account for r in ranges if r not in waiting)
@@ -190,7 +191,7 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
         progress = intake.progress[r.place[1]]
         again = sum((delta.account for delta in intake.ready), Account())
         delta = progress.delta()
-        known = Known(r.end, delta.time, r.known.account + again + delta.account)
+        known = Known(Position(r.end, delta.time), r.known.account + again + delta.account)
         total += known.account
         letters.deliver()
         if task.query:
@@ -209,10 +210,10 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
     remarks = remarks_on(options, topic)
     intake = Intake(replace(stream.kafka_source, topic=topic), remarks, {partition: r.end})
     known = r.known.floored(task.watermark_us)
-    first = min(known.at, r.start)
+    first = min(known.position.offset, r.start)
     # Rows that were counted before are cut off; only their account and event time are wanted.
     clock = task.clock_us / 1e6
-    progress = Progress(stream, topic, partition, first, replace(known.time), lambda: clock)
+    progress = Progress(stream, topic, partition, first, replace(known.position.time), lambda: clock)
     intake.begin(partition, progress, [r.start] * (first < r.start))
     for messages in reading(options, r.place, first, r.end, BATCH_MESSAGES):
         intake.take(messages)

@@ -130,7 +130,11 @@ def _report(reporter: Any, group: str, place: TopicPartition, told: Report) -> N
         reraise=True,
     )
     try:
-        trying(reporter.commit, offsets=[Partition(*place, told.known.at, report(told))], asynchronous=False)
+        trying(
+            reporter.commit,
+            offsets=[Partition(*place, told.known.position.offset, report(told))],
+            asynchronous=False,
+        )
     except KafkaException as problem:
         error = problem.args[0]
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:

@@ -9,11 +9,12 @@ from typing import Any
 from pyspark.sql import Row
 
 from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.position import Position
 from streamgauge.spark_udafs.kafka.offsets import Known, Offsets
 from streamgauge.spark_udafs.run import account_of
 
 NAMES = ("read", "counted", "filtered", "late", "dead_lettered")
-END = Offsets("q", {("t", 0): 9}, {("t", 0): 5}, {("t", 0): Known(5, account=Account(5, 4, 1))}).to_json()
+END = Offsets("q", {("t", 0): 9}, {("t", 0): 5}, {("t", 0): Known(Position(5), Account(5, 4, 1))}).to_json()
 
 
 def query(*observed: Row | None) -> Any:

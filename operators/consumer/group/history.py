@@ -25,6 +25,7 @@ from ...kafka.faults import LOST, passing, refused
 from ...kafka.outgoing import Outgoing
 from ...kafka.sending import Faults, produce
 from ...kafka.topics import Admin, TopicError, end_offsets, id_of, made_anew, remove
+from ...sketching.position import Position
 from ..log.messages import LARGEST, table_topic
 from ..log.snapshots import Snapshot
 from ..log.state import NOTHING
@@ -41,7 +42,7 @@ _TRY_SECONDS = 3.0
 class GroupHistory:
     """A group's committed places by input partition, and the log in its table topic, if there are any.
 
-    `source_id` is the input topic's id now.
+    `topic_id` is the input topic's id now.
     """
 
     client: Admin
@@ -49,7 +50,7 @@ class GroupHistory:
     group_id: str
     stream: Stream
     topic: str
-    source_id: str
+    topic_id: str
     partitions: int
     places: dict[int, Committed] = field(default_factory=dict)
     logs: dict[int, Tail] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class GroupHistory:
         exists = self.existed = self.table_topic in topics
         table_id = id_of(self.client, self.table_topic) if exists else ""
         for place in self.places.values():
-            if place.source_id and self.source_id and place.source_id != self.source_id:
+            if place.topic_id and self.topic_id and place.topic_id != self.topic_id:
                 raise made_anew(self.topic)
             if place.fingerprint and (not exists or (place.table_id and place.table_id != table_id)):
                 raise TopicError(
@@ -103,7 +104,7 @@ class GroupHistory:
                 remove(self.client, [self.table_topic], [])
             raise
         if self._recorded is None:
-            nothing = Snapshot(self.fingerprint, self.source_id, 0, NOTHING, self.stream.definition())
+            nothing = Snapshot(self.fingerprint, self.topic_id, 0, NOTHING, self.stream.definition())
             self._send(nothing.outgoing(self.table_topic, 0))
             self._recorded = self._read_recorded(self.table_topic)
             self._check_recorded()
@@ -112,7 +113,7 @@ class GroupHistory:
     def new(self) -> bool:
         """Whether the group has never run."""
         return not self.places and all(
-            (tail.snapshot is None or not tail.snapshot.chains) and not tail.deltas
+            (tail.snapshot is None or not tail.snapshot.marks) and not tail.deltas
             for tail in self.logs.values()
         )
 
@@ -125,22 +126,22 @@ class GroupHistory:
         """
         found: dict[int, Committed] = {}
         for partition in set(range(self.partitions)) - self.places.keys():
-            nothing = Committed(-1, fingerprint=self.fingerprint, source_id=self.source_id)
+            nothing = Committed(Position(-1), (), self.fingerprint, self.topic_id)
             first = [d.first for tail in self.logs.values() for d in tail.deltas if d.partition == partition]
-            start = replace(nothing, offset=min(first)) if first else nothing
-            place = follow(start, partition, self.logs).place if self.logs else nothing
-            if place.offset >= 0:
-                found[partition] = place
+            start = Position(min(first, default=-1))
+            position = follow(start, partition, self.logs).position if self.logs else start
+            if position.offset >= 0:
+                found[partition] = replace(nothing, position=position)
             elif self.new and ends is not None:
-                found[partition] = replace(nothing, offset=ends[partition])
+                found[partition] = replace(nothing, position=Position(ends[partition]))
         if found and not self._commit(found):
             found = {p: place for p, place in self._committed().items() if p in found}
         elif found and not self.new:
             log.warning(
                 "the group %s has lost its offsets of %s; going on where the table topic ends: %s",
-                *(self.group_id, self.topic, {p: found[p].offset for p in sorted(found)}),
+                *(self.group_id, self.topic, {p: found[p].position.offset for p in sorted(found)}),
             )
-        return {p: place.offset for p, place in (self.places | found).items()}
+        return {p: place.position.offset for p, place in (self.places | found).items()}
 
     def _check_definition(self, topics: set[str]) -> None:
         others = {place.fingerprint for place in self.places.values()} - {"", self.fingerprint}
@@ -194,7 +195,7 @@ class GroupHistory:
         for tail in self.logs.values():
             known = [delta.source for delta in tail.deltas]
             known += [tail.snapshot.source] if tail.snapshot is not None else []
-            if self.source_id and any(source and source != self.source_id for source in known):
+            if self.topic_id and any(source and source != self.topic_id for source in known):
                 raise made_anew(self.topic)
 
     def _committed(self) -> dict[int, Committed]:
@@ -233,7 +234,9 @@ class GroupHistory:
         """Commit for the group while it has no members; False if it has, as members commit themselves."""
         consumer = self._consumer(self.group_id)
         try:
-            offsets = [TopicPartition(self.topic, p, c.offset, c.metadata()) for p, c in places.items()]
+            offsets = [
+                TopicPartition(self.topic, p, c.position.offset, c.metadata()) for p, c in places.items()
+            ]
             consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             if error.args[0].code() not in LOST:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -19,6 +19,7 @@ from ...definition.change import DefinitionChanged
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import LOST, passing, refused
 from ...sketching.lateness import PartitionTime
+from ...sketching.position import Position
 from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
@@ -30,33 +31,32 @@ class MembershipLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Where a partition goes on: its next offset, its event time, and how far the table log was then.
+    """What a group has committed of an input partition: its position, and what that is a position of.
 
-    Everything but the offset belongs to the definition with this fingerprint and to the input and table
-    topics with these ids; a place that was not committed by a stream has none.
+    `log` is how far the table topic was then. All of it belongs to the definition with this fingerprint and
+    to the input and table topics with these ids; what no stream has committed has none of them.
     """
 
-    offset: int
-    time: PartitionTime = field(default_factory=PartitionTime)
+    position: Position
     log: tuple[int, ...] = ()
     fingerprint: str = ""
-    source_id: str = ""
+    topic_id: str = ""
     table_id: str = ""
 
     def metadata(self) -> str:
         """Everything but the offset, as text to commit with it."""
-        told = [self.fingerprint, self.source_id, self.table_id, self.time.to_list(), *self.log]
+        told = [self.fingerprint, self.topic_id, self.table_id, self.position.time.to_list(), *self.log]
         return json.dumps(told, separators=(",", ":"))
 
     @classmethod
     def of(cls, offset: int, metadata: str | None) -> Committed:
         """What was committed; only the offset if no stream committed it."""
         try:
-            fingerprint, source_id, table_id, told, *log = json.loads(metadata or "[]")
-            time = PartitionTime(*map(int, told))
-            return cls(offset, time, tuple(log), str(fingerprint), str(source_id), str(table_id))
+            fingerprint, topic_id, table_id, told, *log = json.loads(metadata or "[]")
+            position = Position(offset, PartitionTime(*map(int, told)))
+            return cls(position, tuple(log), str(fingerprint), str(topic_id), str(table_id))
         except (ValueError, TypeError):
-            return cls(offset)
+            return cls(Position(offset))
 
 
 class Membership:
@@ -149,7 +149,7 @@ class Membership:
 
     def offsets(self, places: Mapping[int, Committed]) -> list[TopicPartition]:
         """Places in the client library's form."""
-        return [TopicPartition(self._topic, p, c.offset, c.metadata()) for p, c in places.items()]
+        return [TopicPartition(self._topic, p, c.position.offset, c.metadata()) for p, c in places.items()]
 
     def group_metadata(self) -> Any:
         """The identity of the membership; brokers refuse transactions of members that lost it."""

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...kafka.outgoing import Outgoing
+from ...sketching.closing import Mark
 from .faults import DeltaError
 from .parts import LARGEST_PART, Record, in_parts
-from .state import Chain, read_state
+from .state import read_state
 
 _KIND = b"state"
 
@@ -62,9 +63,9 @@ class Snapshot:
             raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
 
     @property
-    def chains(self) -> dict[int, Chain]:
+    def marks(self) -> dict[int, Mark]:
         """How far the input partitions had come."""
-        return read_state(self.state)[0].chains
+        return read_state(self.state)[0].marks
 
     @property
     def progress(self) -> tuple[int, int, int]:

@@ -10,29 +10,11 @@ from ...definition.windows import EARLIEST
 from ...sketching.accounting import Account
 from ...sketching.closing import Mark
 from ...sketching.lateness import PartitionTime
+from ...sketching.position import Position
 from ...sketching.silence import Rest
 from .faults import DeltaError
 
 _TIME = len(PartitionTime().to_list())
-
-
-@dataclass(slots=True)
-class Chain(Mark):
-    """How far the log is with one input partition: its event time, and the next offset."""
-
-    next: int = 0
-
-    def to_list(self) -> list[int]:
-        """As plain numbers."""
-        rest = [] if self.rest is None else [self.rest.us, self.rest.patience_us, self.rest.now_us]
-        return [self.next, self.wait_us, *self.time.to_list(), *rest]
-
-    @classmethod
-    def from_list(cls, found: list[int]) -> Chain:
-        """What `to_list` gave."""
-        following, wait, *time = found
-        time, rest = time[:_TIME], time[_TIME:]
-        return cls(PartitionTime(*time), Rest(*rest) if rest else None, wait, following)
 
 
 @dataclass(slots=True)
@@ -42,7 +24,7 @@ class LogState:
     Windows that end at or before `closed_us` are closed for good, those up to `due_us` for now.
     """
 
-    chains: dict[int, Chain] = field(default_factory=dict)
+    marks: dict[int, Mark] = field(default_factory=dict)
     account: Account = field(default_factory=Account)
     closed_us: int = EARLIEST
     due_us: int = EARLIEST
@@ -51,7 +33,7 @@ class LogState:
 
     def copy(self) -> LogState:
         """An independent copy."""
-        return replace(self, chains={p: replace(chain) for p, chain in self.chains.items()})
+        return replace(self, marks={p: replace(mark) for p, mark in self.marks.items()})
 
 
 @dataclass(slots=True)
@@ -75,12 +57,12 @@ def read_state(told: str) -> tuple[LogState, Told]:
     """What `written` gave. Raises `DeltaError` if it is damaged."""
     try:
         found: dict[str, Any] = json.loads(told)
-        chains = {int(p): Chain.from_list(chain) for p, chain in found["chains"].items()}
+        marks = {int(p): _mark(told) for p, told in found["chains"].items()}
         account, (duplicates, overlaps) = Account(**found["account"]), found["extra"]
         # Earlier versions wrote no "kept" and no "due": all closed windows were final.
         kept = {int(pane): deltas for pane, deltas in found.get("kept", {}).items()}
         closed_us = found["closed"]
-        state = LogState(chains, account, closed_us, found.get("due", closed_us), duplicates, overlaps)
+        state = LogState(marks, account, closed_us, found.get("due", closed_us), duplicates, overlaps)
         return state, Told(found["told"], kept)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeltaError(f"the merger's kept state is damaged ({error}): {told[:200]!r}") from None
@@ -89,7 +71,7 @@ def read_state(told: str) -> tuple[LogState, Told]:
 def written(state: LogState, told: Told) -> str:
     """Both as JSON, for `read_state`."""
     found = {
-        "chains": {str(p): chain.to_list() for p, chain in state.chains.items()},
+        "chains": {str(p): _numbers(mark) for p, mark in state.marks.items()},
         "account": asdict(state.account),
         "closed": state.closed_us,
         "due": state.due_us,
@@ -102,3 +84,15 @@ def written(state: LogState, told: Told) -> str:
 
 NOTHING = written(LogState(), Told())
 """What a merger knows before the first delta."""
+
+
+def _numbers(mark: Mark) -> list[int]:
+    """A partition's mark as plain numbers, for `_mark`."""
+    rest = [] if mark.rest is None else [mark.rest.us, mark.rest.patience_us, mark.rest.now_us]
+    return [mark.position.offset, mark.wait_us, *mark.position.time.to_list(), *rest]
+
+
+def _mark(told: list[int]) -> Mark:
+    offset, wait_us, *time = told
+    time, rest = time[:_TIME], time[_TIME:]
+    return Mark(Position(offset, PartitionTime(*time)), Rest(*rest) if rest else None, wait_us)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -20,7 +20,7 @@ from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import passing
 from ...sketching.delta import Delta
 from ...sketching.lateness import PartitionTime
-from ..group.membership import Committed
+from ...sketching.position import Position
 from .messages import decode
 from .parts import Gather
 from .snapshots import Snapshot, is_snapshot
@@ -46,7 +46,7 @@ class Tail:
 class Ends:
     """Where an input partition goes on, and the offsets at which its deltas must be cut."""
 
-    place: Committed
+    position: Position
     cuts: list[int] = field(default_factory=list)
 
 
@@ -90,20 +90,20 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
         consumer.close()
 
 
-def follow(place: Committed, partition: int, logs: Mapping[int, Tail]) -> Ends:
-    """Where the chains of an input partition's deltas end, from its committed place on.
+def follow(position: Position, partition: int, logs: Mapping[int, Tail]) -> Ends:
+    """Where the chains of an input partition's deltas end, from its committed position on.
 
-    >>> follow(Committed(7), 0, {0: Tail()}).place.offset
+    >>> follow(Position(7), 0, {0: Tail()}).position.offset
     7
     """
-    times: dict[int, PartitionTime] = {place.offset: place.time}
+    times: dict[int, PartitionTime] = {position.offset: position.time}
     reached = []
     for tail in logs.values():
-        end = place.offset
-        chain = None if tail.snapshot is None else tail.snapshot.chains.get(partition)
-        if chain is not None and chain.next > end:
-            end = chain.next
-            times.setdefault(end, chain.time)
+        end = position.offset
+        known = None if tail.snapshot is None else tail.snapshot.marks.get(partition)
+        if known is not None and known.position.offset > end:
+            end = known.position.offset
+            times.setdefault(end, known.position.time)
         for delta in tail.deltas:
             if delta.partition == partition and delta.first <= end < delta.next:
                 end = delta.next
@@ -112,9 +112,7 @@ def follow(place: Committed, partition: int, logs: Mapping[int, Tail]) -> Ends:
                 times[end] = delta.time
         reached.append(end)
     start = min(reached)
-    return Ends(
-        replace(place, offset=start, time=times[start]), sorted({end for end in reached if end > start})
-    )
+    return Ends(Position(start, times[start]), sorted({end for end in reached if end > start}))
 
 
 def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:

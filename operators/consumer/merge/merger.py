@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from ...definition.stream import Stream
-from ...sketching.closing import closing, tell
+from ...sketching.closing import Mark, closing, tell
 from ...sketching.delta import Delta
+from ...sketching.position import Position
 from ...table.merge import Accumulator
 from ...table.schema import START, schema_of
 from ..log.faults import DeltaError
-from ..log.state import Chain, LogState, Told, read_state, written
+from ..log.state import LogState, Told, read_state, written
 from ..options import DeliveryName
 
 
@@ -139,8 +140,8 @@ class Merger:
 
     def reached(self, ends: dict[int, int]) -> bool:
         """Whether all messages before these offsets are folded in."""
-        chains = self.state.chains
-        return all(partition in chains and chains[partition].next >= end for partition, end in ends.items())
+        marks = self.state.marks
+        return all(p in marks and marks[p].position.offset >= end for p, end in ends.items())
 
     def resume_point(self) -> tuple[int, str]:
         """Where to read the log from again after a restart, and the state to start with, as JSON.
@@ -192,31 +193,31 @@ class Merger:
                 "give the run a new group_id to begin with the new one"
             )
         self._source = self._source or delta.source
-        chain = self.state.chains.get(delta.partition)
-        if chain is None or delta.first == chain.next:
+        mark = self.state.marks.get(delta.partition)
+        if mark is None or delta.first == mark.position.offset:
             return True
-        if delta.next <= chain.next:
+        following = mark.position.offset
+        if delta.next <= following:
             return False
-        if self._delivery == "at_least_once" and delta.first < chain.next:
+        if self._delivery == "at_least_once" and delta.first < following:
             self.state.overlaps += 1
             return True
         raise DeltaError(
-            f"the delta {delta.told} is out of turn, the next offset is {chain.next}; the table topic is not "
+            f"the delta {delta.told} is out of turn, the next offset is {following}; the table topic is not "
             "what one stream wrote exactly once: start again with another group"
         )
 
     def _advance(self, delta: Delta) -> None:
-        chain = self.state.chains.setdefault(delta.partition, Chain(next=delta.next))
-        chain.next = max(chain.next, delta.next)
-        chain.time = delta.time
-        tell(self.state.chains, delta.partition, delta.rest)
+        mark = self.state.marks.setdefault(delta.partition, Mark(delta.end))
+        mark.position = Position(max(mark.position.offset, delta.next), delta.time)
+        tell(self.state.marks, delta.partition, delta.rest)
         self.partitions.add(delta.partition)
 
     def _close_up(self, delta: Delta) -> None:
         """Close windows that may close, once all deltas that were sent together have come."""
-        chains = self.state.chains
-        if not delta.more and self.partitions <= chains.keys():
-            found = closing(chains.values(), self._window, self.stream.delay_us)
+        marks = self.state.marks
+        if not delta.more and self.partitions <= marks.keys():
+            found = closing(marks.values(), self._window, self.stream.delay_us)
             self.state.closed_us = max(self.state.closed_us, found.final_us)
             self.state.due_us = max(self.state.closed_us, found.due_us)
 

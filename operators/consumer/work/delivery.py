@@ -227,6 +227,6 @@ class ExactlyOnce:
         """Whether the previous transaction was committed after all."""
         found = self._membership.committed(places, _ANSWER_SECONDS)
         return bool(places) and all(
-            (held := found[partition]) is not None and held.offset == place.offset and held.time == place.time
+            (held := found[partition]) is not None and held.position == place.position
             for partition, place in places.items()
         )

@@ -19,7 +19,7 @@ from ...kafka.read_ahead import ReadAhead
 from ...kafka.reader import Reader, ReadError
 from ...kafka.topics import Admin, admin
 from ...sketching.intake import Intake
-from ...sketching.lateness import PartitionTime
+from ...sketching.position import Position
 from ...sketching.progress import Progress
 from ...sketching.remarks import Remarks
 from ..group.membership import Committed, Membership, MembershipLost
@@ -181,7 +181,7 @@ class Worker:
             messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
         places = {}
         for delta in deltas:
-            places[delta.partition] = self._place(delta.next, delta.time)
+            places[delta.partition] = self._committed(delta.end)
         self._delivery.deliver(messages, places)
         intake.clear()
 
@@ -198,8 +198,8 @@ class Worker:
                 waiting.failed(error)
         waiting.done()
         for partition, end in ends.items():
-            place = end.place
-            progress = Progress(self._plan.stream, self._topic, partition, place.offset, replace(place.time))
+            start, time = end.position.offset, replace(end.position.time)
+            progress = Progress(self._plan.stream, self._topic, partition, start, time)
             self._intake.begin(partition, progress, end.cuts)
             self._idleness.take_up(partition)
         starts = {(self._topic, p): progress.next for p, progress in self._intake.progress.items()}
@@ -221,22 +221,22 @@ class Worker:
         for partition, place in self._membership.committed(partitions, _ANSWER_SECONDS).items():
             low, _ = self._membership.watermarks(partition, _ANSWER_SECONDS)
             if place is None:
-                place = self._place(low)
-            elif place.offset < low:
-                self._gone(partition, place.offset, low)
+                place = self._committed(Position(low))
+            elif place.position.offset < low:
+                self._gone(partition, place.position.offset, low)
             places[partition] = place
         return self._follow_log(places)
 
-    def _place(self, offset: int, time: PartitionTime | None = None) -> Committed:
+    def _committed(self, position: Position) -> Committed:
         ids = self._plan.topic_id, self._plan.table_id
-        return Committed(offset, time or PartitionTime(), (), self._fingerprint, *ids)
+        return Committed(position, (), self._fingerprint, *ids)
 
     def _follow_log(self, places: dict[int, Committed]) -> dict[int, Ends]:
         """Places behind deltas that are in the log but were never committed, which "at_least_once" allows."""
         plan = self._plan
         if plan.options.delivery == "exactly_once":
             self._delivery = self._delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
-            return {partition: Ends(place) for partition, place in places.items()}
+            return {partition: Ends(place.position) for partition, place in places.items()}
         starts = {
             t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
             for t in range(plan.table_partitions)
@@ -247,7 +247,7 @@ class Worker:
             self._delivery = AtLeastOnce(
                 plan.config, self._membership, plan.table_topic, known, self._stopping
             )
-        return {partition: follow(place, partition, logs) for partition, place in places.items()}
+        return {partition: follow(place.position, partition, logs) for partition, place in places.items()}
 
     def _gone(self, partition: int, offset: int, low: int) -> None:
         told = (

@@ -23,6 +23,7 @@ from streamgauge.operators.kafka import reader as reader_module
 from streamgauge.operators.kafka.raw import RawSource
 from streamgauge.operators.kafka.raw_settings import raw_settings
 from streamgauge.operators.kafka.reader import Reader, ReadError
+from streamgauge.operators.sketching.position import Position
 from streamgauge.spark_udafs.kafka.offsets import Known
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 from streamgauge.spark_udafs.kafka.tasks import Range, Task, read_task
@@ -142,5 +143,5 @@ def test_a_run_and_a_task_of_sparks_read_with_them_too(secure: SecureKafka, tmp_
     )
     assert run(stream, RunOptions(until="latest")).windows()["posts"].to_list() == [1]
     options = KafkaOptions.parse({"kafka.bootstrap.servers": at}, stream, config)
-    task = Task((Range(("posts", 0), 0, 1, Known(0)),), 0, 1_700_000_000_000_000)
+    task = Task((Range(("posts", 0), 0, 1, Known(Position(0))),), 0, 1_700_000_000_000_000)
     assert sum(batch.num_rows for batch in read_task(options, task)) >= 1

@@ -7,6 +7,7 @@ import pytest
 from streamgauge.operators.definition.windows import EARLIEST, Tumbling
 from streamgauge.operators.sketching.closing import Mark, closing, tell
 from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.position import Position
 from streamgauge.operators.sketching.silence import Rest
 
 SECOND = 1_000_000
@@ -16,12 +17,12 @@ NOW = 10_000
 
 
 def awake(seen: float) -> Mark:
-    return Mark(PartitionTime(int(seen * SECOND)))
+    return Mark(Position(time=PartitionTime(int(seen * SECOND))))
 
 
 def resting(seen: float | None, silent: float, now: float = NOW, patience: float = 5) -> Mark:
     rest = Rest(int(silent * SECOND), int(patience * SECOND), int(now * SECOND))
-    return Mark(rest=rest) if seen is None else Mark(PartitionTime(int(seen * SECOND)), rest)
+    return Mark(rest=rest) if seen is None else Mark(Position(time=PartitionTime(int(seen * SECOND))), rest)
 
 
 def closes(*marks: Mark) -> float:

@@ -119,6 +119,7 @@ def test_a_field_that_is_null_in_so_many_words_is_there() -> None:
 
 
 def test_on_spark_one_process_says_it_once_from_task_to_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamgauge.operators.sketching.position import Position
     from streamgauge.spark_udafs.kafka import tasks as kafka_tasks
     from streamgauge.spark_udafs.kafka import workers as kafka_workers
     from streamgauge.spark_udafs.kafka.offsets import Known
@@ -136,7 +137,7 @@ def test_on_spark_one_process_says_it_once_from_task_to_task(monkeypatch: pytest
         lambda _, place, start, end, most: [batch([{"at": "soon"}] * (end - start), start)],
     )
     for start in (0, 5):
-        part = kafka_tasks.Range(("posts", 0), start, start + 5, Known(start))
+        part = kafka_tasks.Range(("posts", 0), start, start + 5, Known(Position(start)))
         task = kafka_tasks.Task((part,), 0, clock_us=1_800_000_000_000_000, query="g")
         kafka_tasks._take_in(options, part, task, kafka_workers.Letters(options))
     (told,) = kafka_workers.remarks_on(options, "posts").told

@@ -9,6 +9,7 @@ import pytest
 from streamgauge.operators.definition.windows import EARLIEST, Tumbling
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.position import Position
 from streamgauge.spark_udafs.kafka.cluster import Report, read_report, report
 from streamgauge.spark_udafs.kafka.offsets import Known, Offsets, last_window_end, share
 
@@ -16,7 +17,9 @@ MINUTE = 60_000_000
 
 
 def known(*seen_us: int) -> dict[tuple[str, int], Known]:
-    return {("t", partition): Known(0, PartitionTime(seen)) for partition, seen in enumerate(seen_us)}
+    return {
+        ("t", partition): Known(Position(0, PartitionTime(seen))) for partition, seen in enumerate(seen_us)
+    }
 
 
 def test_offsets_survive_spark_s_log() -> None:
@@ -24,7 +27,7 @@ def test_offsets_survive_spark_s_log() -> None:
         "q",
         {("b", 10): 3, ("a", 2): 2**40, ("b", 9): 0},
         {("a", 2): 7},
-        {("a", 2): Known(7, PartitionTime(-5, 12, 3), Account(9, 4, 3, 1, 1))},
+        {("a", 2): Known(Position(7, PartitionTime(-5, 12, 3)), Account(9, 4, 3, 1, 1))},
         watermark_us=123_456_789,
         topics={"a": "kK6J", "b": "g9Xs"},
         definition="eJw=",
@@ -43,7 +46,7 @@ def test_the_checkpoint_of_another_source_is_refused(other: object) -> None:
 
 
 def test_what_workers_report_comes_back_and_nothing_else_does() -> None:
-    found = Report("q", Known(7, PartitionTime(8, 9, 20, 1, 10, 10), Account(5, 1, 1, 1, 2)))
+    found = Report("q", Known(Position(7, PartitionTime(8, 9, 20, 1, 10, 10)), Account(5, 1, 1, 1, 2)))
     assert read_report(report(found)) == found
     for text in (None, "", "{}", "[1]", "no json", '{"known":[1]}'):
         assert read_report(text) is None
@@ -57,9 +60,9 @@ def test_a_batch_is_shared_in_proportion_and_nobody_starves() -> None:
 
 
 def test_windows_that_were_closed_stay_so_for_every_partition() -> None:
-    one = Known(7, PartitionTime(8, 9))
+    one = Known(Position(7, PartitionTime(8, 9)))
     assert one.floored(9) is one
-    assert one.floored(10) == Known(7, PartitionTime(8, 10))
+    assert one.floored(10) == Known(Position(7, PartitionTime(8, 10)))
 
 
 def test_the_last_window_with_a_row() -> None:

@@ -12,6 +12,7 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.reader import Reader
+from streamgauge.operators.sketching.position import Position
 from streamgauge.spark_udafs.kafka.offsets import Known
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 from streamgauge.spark_udafs.kafka.tasks import Range, Task, read_task
@@ -32,7 +33,7 @@ def given(
     rows = Stream.from_kafka(log.topic, value=json({"n": pl.Int64}), bootstrap_servers=at, corrupt="skip")
     stream = None if emit == "messages" else rows.tumbling("1h").agg(posts=count())
     asked = {"kafka.bootstrap.servers": at, "subscribe": log.topic, "emit": emit, **options}
-    task = Task((Range((log.topic, 0), start, end, Known(start)),), 0, CLOCK_US)
+    task = Task((Range((log.topic, 0), start, end, Known(Position(start))),), 0, CLOCK_US)
     return list(read_task(KafkaOptions.parse(asked, stream), task))
 
 

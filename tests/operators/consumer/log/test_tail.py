@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from streamgauge.operators.consumer.group.membership import Committed
 from streamgauge.operators.consumer.log.messages import encode
 from streamgauge.operators.consumer.log.tail import Tail, follow, read_tail
 from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.sketching.position import Position
 
 from .records import STREAM, delta, snapshot
 
@@ -23,12 +23,12 @@ def test_a_successor_goes_on_behind_deltas_that_were_trimmed() -> None:
     merger.offer(delta(0, 0, 100), 0)
     merger.offer(delta(0, 100, 200), 1)
     tail = Tail(2, 4, [delta(0, 200, 300)], snapshot(merger))
-    assert follow(Committed(100), 0, {0: tail}).place.offset == 300
-    assert follow(Committed(100), 1, {0: tail}).place.offset == 100
-    behind = follow(Committed(100), 0, {0: tail, 1: Tail(0, 1, [delta(0, 100, 200)])})
-    assert (behind.place.offset, behind.cuts) == (200, [300])
-    trimmed = follow(Committed(100), 0, {0: replace(tail, deltas=[])})
-    assert (trimmed.place.offset, trimmed.place.time.watermark(3)) == (200, 7)
+    assert follow(Position(100), 0, {0: tail}).position.offset == 300
+    assert follow(Position(100), 1, {0: tail}).position.offset == 100
+    behind = follow(Position(100), 0, {0: tail, 1: Tail(0, 1, [delta(0, 100, 200)])})
+    assert (behind.position.offset, behind.cuts) == (200, [300])
+    trimmed = follow(Position(100), 0, {0: replace(tail, deltas=[])})
+    assert (trimmed.position.offset, trimmed.position.time.watermark(3)) == (200, 7)
 
 
 @pytest.mark.kafka

@@ -66,7 +66,7 @@ def test_at_least_once_takes_an_overlapping_range_and_says_so_but_no_gap() -> No
     deltas = log(4, 100)
     merger = merged(deltas[:3], delivery="at_least_once")
     assert merger.offer(replace(deltas[3], first=50, next=200), 3)
-    assert merger.state.overlaps == 1 and merger.state.chains[0].next == 200
+    assert merger.state.overlaps == 1 and merger.state.marks[0].position.offset == 200
     with pytest.raises(DeltaError, match="out of turn"):
         merger.offer(replace(deltas[3], first=300, next=400), 4)
 

@@ -110,8 +110,8 @@ def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
     for merger in (before, after):
         if merger is after:
             merger.offer(told[-1], len(told) - 1)
-        assert [chain.idle for chain in merger.state.chains.values()] == [False] * 3
-        assert [chain.rest is None for chain in merger.state.chains.values()] == [True, False, False]
+        assert [mark.idle for mark in merger.state.marks.values()] == [False] * 3
+        assert [mark.rest is None for mark in merger.state.marks.values()] == [True, False, False]
         assert merger.close() == []
         # The one that woke the stream is waited with, for five seconds of the others' silence.
         for seconds, closed in ((35, 0), (36, 3)):

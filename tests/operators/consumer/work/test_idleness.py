@@ -46,7 +46,7 @@ def stream_of(kafka: Any, topic: str) -> Stream:
 
 def idle(run: Run) -> set[int]:
     """The partitions that count as idle."""
-    return {p for state in run._merger.states() for p, chain in state.chains.items() if chain.idle}
+    return {p for state in run._merger.states() for p, mark in state.marks.items() if mark.idle}
 
 
 @contextmanager
