@@ -27,7 +27,7 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRow:
     """A row that became a dead letter."""
 
     partition: int
@@ -55,7 +55,7 @@ class StreamTester:
         self, stream: Stream, partitions: int = 1, start: datetime = _START, idle_seconds: float = 5.0
     ) -> None:
         self.stream = stream.complete()
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedRow] = []
         self._now = start.timestamp()
         self._merger = Merger(stream, range(partitions))
         self._inputs = [Progress(stream, "input", p, 0, clock=self._clock) for p in range(partitions)]
@@ -77,7 +77,7 @@ class StreamTester:
         start = progress.next
 
         def refuse(numbers: np.ndarray, reason: str) -> None:
-            self.refused += [Refused(partition, start + int(number), reason) for number in numbers]
+            self.refused += [RefusedRow(partition, start + int(number), reason) for number in numbers]
 
         before = self.account
         stamps = np.full(frame.height, int(self._now * 1000), np.int64)

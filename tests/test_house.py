@@ -115,6 +115,24 @@ def test_a_room_can_be_seen_at_once(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
 
 
+TWICE = {
+    # A sketch's arena and the parts of its kernels, by the same name in every family's folder.
+    *("Found", "Image", "Rows", "Slots", "State", "Store", "UpdateScratch", "Work"),
+    # Words that are still to get one meaning.
+    *("Batch", "Columns", "Engine", "Node", "Running", "Snapshot", "Source", "Step", "Summary"),
+}
+
+
+def test_a_public_class_name_is_defined_once() -> None:
+    """Without this, a second `Position` or `Plan` comes to mean something else."""
+    found: dict[str, set[str]] = {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, set()).add(named(path))
+    assert {name: rooms for name, rooms in found.items() if len(rooms) > 1 and name not in TWICE} == {}
+
+
 def test_importing_the_package_imports_no_engine() -> None:
     code = (
         "import sys, streamgauge; heavy = 'pyspark numba polars pyarrow numpy confluent_kafka'.split();"

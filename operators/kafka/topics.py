@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec, TopicMetadata
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -111,7 +112,7 @@ def id_of(client: Admin, topic: str) -> str:
 
 def begin_offsets(client: Admin, topic: str, partitions: list[int], seconds: float) -> dict[int, int]:
     """The first offset of these partitions. Raises `TopicError` without an answer."""
-    asked = {TopicPartition(topic, partition): OffsetSpec.earliest() for partition in partitions}
+    asked = {KafkaPartition(topic, partition): OffsetSpec.earliest() for partition in partitions}
     try:
         found = client.list_offsets(asked, request_timeout=seconds) if asked else {}
         return {place.partition: done.result(seconds).offset for place, done in found.items()}
@@ -147,7 +148,7 @@ def high_watermarks(
 def _latest(
     client: Admin, topic: str, partitions: Iterable[int], level: IsolationLevel, seconds: float
 ) -> dict[int, int]:
-    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
+    asked = {KafkaPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
     try:
         found = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
         return {place.partition: done.result(seconds).offset for place, done in found.items()}

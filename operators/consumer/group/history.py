@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...definition.change import DefinitionChanged, differences, rewritten
 from ...definition.stream import Stream
@@ -181,7 +182,7 @@ class GroupHistory:
         """The definition that the first partition of a table topic holds, None where it holds none."""
         consumer = self._consumer(f"{self.group_id}.merger")
         try:
-            place = self._asked(consumer, [TopicPartition(topic, 0)])[0]
+            place = self._asked(consumer, [KafkaPartition(topic, 0)])[0]
         finally:
             consumer.close()
         told = place.metadata or ""
@@ -201,12 +202,12 @@ class GroupHistory:
     def _committed(self) -> dict[int, Committed]:
         consumer = self._consumer(self.group_id)
         try:
-            found = self._asked(consumer, [TopicPartition(self.topic, p) for p in range(self.partitions)])
+            found = self._asked(consumer, [KafkaPartition(self.topic, p) for p in range(self.partitions)])
         finally:
             consumer.close()
         return {p.partition: Committed.of(p.offset, p.metadata) for p in found if p.offset >= 0}
 
-    def _asked(self, consumer: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
+    def _asked(self, consumer: Consumer, places: list[KafkaPartition]) -> list[KafkaPartition]:
         """What the consumer's group has committed."""
         deadline = time.monotonic() + _SECONDS
         while True:
@@ -235,7 +236,7 @@ class GroupHistory:
         consumer = self._consumer(self.group_id)
         try:
             offsets = [
-                TopicPartition(self.topic, p, c.position.offset, c.metadata()) for p, c in places.items()
+                KafkaPartition(self.topic, p, c.position.offset, c.metadata()) for p, c in places.items()
             ]
             consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...definition.change import DefinitionChanged
 from ...kafka.clients import LIBRARY_LOG, member_config
@@ -111,7 +112,7 @@ class Membership:
 
     def committed(self, partitions: Iterable[int], seconds: float) -> dict[int, Committed | None]:
         """What the group has committed; None where nothing is. Raises `KafkaException`."""
-        asked = [TopicPartition(self._topic, partition) for partition in partitions]
+        asked = [KafkaPartition(self._topic, partition) for partition in partitions]
         try:
             found = self._consumer.committed(asked, timeout=seconds)
         except KafkaException as error:
@@ -121,7 +122,7 @@ class Membership:
                 raise self._refused(place.error, "tell positions")
         return {place.partition: self._place(place) for place in found}
 
-    def _place(self, place: TopicPartition) -> Committed | None:
+    def _place(self, place: KafkaPartition) -> Committed | None:
         if place.offset < 0:
             return None
         found = Committed.of(place.offset, place.metadata)
@@ -147,9 +148,9 @@ class Membership:
                     raise MembershipLost(place.error.str())
                 raise self._refused(place.error, "commit positions")
 
-    def offsets(self, places: Mapping[int, Committed]) -> list[TopicPartition]:
+    def offsets(self, places: Mapping[int, Committed]) -> list[KafkaPartition]:
         """Places in the client library's form."""
-        return [TopicPartition(self._topic, p, c.position.offset, c.metadata()) for p, c in places.items()]
+        return [KafkaPartition(self._topic, p, c.position.offset, c.metadata()) for p, c in places.items()]
 
     def group_metadata(self) -> Any:
         """The identity of the membership; brokers refuse transactions of members that lost it."""
@@ -157,7 +158,7 @@ class Membership:
 
     def watermarks(self, partition: int, seconds: float) -> tuple[int, int]:
         """A partition's first offset and the one after its last readable message. Raises `KafkaException`."""
-        place = TopicPartition(self._topic, partition)
+        place = KafkaPartition(self._topic, partition)
         try:
             found = self._consumer.get_watermark_offsets(place, timeout=seconds)
         except KafkaException as error:
@@ -174,12 +175,12 @@ class Membership:
         doing += f" in the group {self.group_id!r} of the topic {self._topic!r}"
         return refused(error, doing, topic=self._topic, group=self.group_id)
 
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         self._rebalance.take(consumer, partitions)
         consumer.pause(partitions)
         self.assigned |= {place.partition for place in partitions}
 
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         if self._delivering:
             self._on_lost(consumer, partitions)
             return
@@ -191,7 +192,7 @@ class Membership:
         self.assigned -= {place.partition for place in partitions}
         self._rebalance.let_go(consumer, partitions)
 
-    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         self._taken = True
         self.assigned -= {place.partition for place in partitions}
         self._lost([place.partition for place in partitions])

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
 
 T = TypeVar("T")
 
@@ -24,11 +25,11 @@ class Rebalance:
             config.get("partition.assignment.strategy", "")
         )
 
-    def take(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def take(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Make newly assigned partitions the consumer's own."""
         (consumer.incremental_assign if self.incremental else consumer.assign)(partitions)
 
-    def let_go(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def let_go(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Give up partitions that were revoked or lost."""
         if self.incremental:
             consumer.incremental_unassign(partitions)

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import passing
@@ -60,7 +61,7 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
     try:
         found = {partition: Tail(end=-1) for partition in starts}
         gathers = {partition: Gather() for partition in starts}
-        consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
+        consumer.assign([KafkaPartition(topic, partition, start) for partition, start in starts.items()])
         # If somebody writes all the time, there is always more, and the end is never reported.
         ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
         deadline = time.monotonic() + _SECONDS
@@ -117,7 +118,7 @@ def follow(position: Position, partition: int, logs: Mapping[int, Tail]) -> Ends
 
 def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     """The first offset of a partition, and the one after its last committed message."""
-    edges = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SECONDS)
+    edges = consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_SECONDS)
     if edges is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
     return edges

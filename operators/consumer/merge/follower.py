@@ -13,7 +13,8 @@ import time as wall
 from collections.abc import Callable
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import passing, refused
@@ -256,7 +257,7 @@ class LogMerger:
         except KafkaException as error:
             raise self._refused(error.args[0], "keep the place in", "WRITE") from None
 
-    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         numbers = [place.partition for place in partitions]
         places = self._places(consumer, numbers) if numbers else {}
         for partition, place in places.items():
@@ -267,7 +268,7 @@ class LogMerger:
             self.mergers[partition] = merger
         self._starts |= (starts := {p: 0 if place is None else place.resume for p, place in places.items()})
         topic = self._plan.table_topic
-        self._rebalance.take(consumer, [TopicPartition(topic, p, start) for p, start in starts.items()])
+        self._rebalance.take(consumer, [KafkaPartition(topic, p, start) for p, start in starts.items()])
         self._due = 0.0  # the first snapshot of a merger says which stream's log this is
 
     def _places(self, consumer: Consumer, partitions: list[int]) -> dict[int, Snapshot | None]:
@@ -278,14 +279,14 @@ class LogMerger:
             except KafkaException as error:
                 waiting.failed(self._refused(error.args[0], "tell the place in"))
 
-    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         try:
             self._keep()
         except KafkaException as error:
             log.warning("what was handed over last will be again: %s", error)
         self._lost(consumer, partitions)
 
-    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         self._last_known = self.states()  # keep what is known until there is a merger again
         for place in partitions:
             self.mergers.pop(place.partition, None)

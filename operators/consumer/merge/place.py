@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...kafka.clients import LIBRARY_LOG, producer_config
 from ...kafka.faults import LOST, passing
@@ -53,7 +54,7 @@ class LogPlace:
         `TopicError` if the log is that of another input topic of the same name.
         """
         topic = self._plan.table_topic
-        asked = [TopicPartition(topic, p) for p in partitions]
+        asked = [KafkaPartition(topic, p) for p in partitions]
         ends = {p.partition: consumer.get_watermark_offsets(p, timeout=_ANSWER_SECONDS) for p in asked}
         if None in ends.values():
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
@@ -81,7 +82,7 @@ class LogPlace:
         try:
             self._snapshots |= self._write(fresh)
             places = [
-                TopicPartition(self._plan.table_topic, p, offset, str(self._snapshots[p]))
+                KafkaPartition(self._plan.table_topic, p, offset, str(self._snapshots[p]))
                 for p, (offset, _) in fresh.items()
             ]
             consumer.commit(offsets=places, asynchronous=False)
@@ -179,5 +180,5 @@ class LogPlace:
                         self._plan.table_topic,
                     )
         if self._may_trim and places:
-            wanted = [TopicPartition(self._plan.table_topic, p, offset) for p, offset in places.items()]
+            wanted = [KafkaPartition(self._plan.table_topic, p, offset) for p, offset in places.items()]
             self._trimming = self._admin.delete_records(wanted, operation_timeout=_ANSWER_SECONDS)

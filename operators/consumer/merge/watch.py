@@ -9,7 +9,8 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import passing
@@ -70,7 +71,7 @@ class LogWatch:
         settings = {**member_config(plan.config, plan.merger_group), "auto.offset.reset": "error"}
         self._consumer = Consumer(settings, logger=LIBRARY_LOG)
         start = 0 if place is None else place.resume
-        self._consumer.assign([TopicPartition(plan.table_topic, 0, start)])
+        self._consumer.assign([KafkaPartition(plan.table_topic, 0, start)])
 
     def follow(self) -> bool:
         """Take in new messages; False if the log was trimmed meanwhile and the place must be found again.
