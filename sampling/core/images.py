@@ -154,7 +154,7 @@ class Format:
 
         stored = section(seeded * STATE.itemsize, STATE)
         samples["state"][seeded > 0], samples["left"][seeded > 0] = stored["state"], stored["left"]
-        self._require(~np.isnan(samples["left"]), "has a jump that is no number")
+        self._require(~np.isnan(samples["left"]), "has a jump that is not a number")
         priority = section(size * 8, np.float64)
         self._require(self._in_order(priority, size), "has priorities out of order or range")
         times = section(size * 8 * self.timed, np.int64)
@@ -182,7 +182,7 @@ class Format:
         raw = np.empty(len(starts) * HEAD.itemsize, np.uint8)
         kernels.gather(frozen(data), starts, np.full(len(starts), HEAD.itemsize), raw)
         heads = raw.view(HEAD)
-        self._require(heads["magic"] == b"SG", "doesn't begin with SG: it is no streamgauge sample")
+        self._require(heads["magic"] == b"SG", "doesn't begin with SG: it is not a streamgauge sample")
         self._require(heads["version"] == 1, "is of a version other than 1")
         self._require(heads["family"] == self.number, "is a sample of another family")
         blank = data.copy()

@@ -70,7 +70,7 @@ class JumpingGroups(BottomKGroups):
         """Fold exploded samples in: items with their priorities, and the rows each group's had seen.
 
         `groups`, `priority` and `item` hold one entry an item, `n` one a group of this object (0 where no
-        sample is folded in). Raises `SketchError` for a null item or a priority that is no number.
+        sample is folded in). Raises `SketchError` for a null item or a priority that is not a number.
         """
         items = as_rows(item).items
         numbers = as_groups(groups, len(items), len(self))

@@ -23,7 +23,7 @@ def read_image(data: bytes) -> tuple[float, Any]:
         raise SketchError(f"DecayedCount: expected {IMAGE.size} bytes, got {len(data)}")
     magic, version, half_life, epoch, weight, n, latest = IMAGE.unpack(data)
     if magic != MAGIC or version != VERSION or data[5:8] != b"\0\0\0":
-        raise SketchError("DecayedCount: these bytes are no decayed count, or of a later version")
+        raise SketchError("DecayedCount: these bytes are not a decayed count, or of a later version")
     decay = HalfLife(seconds("DecayedCount", "half_life", half_life))
     if n == 0 and (weight, epoch, latest) == (0.0, NOBODY, NOBODY):
         return half_life, np.array((weight, epoch, n, latest), STATE)

@@ -23,7 +23,7 @@ class DecayedCount(Sketch):
     int64 microseconds since 1970, `now` is one of those. Promise: exact up to rounding, a share of n·2^−52 at
     most, which `bounds` gives, always; any cut, order and merging give the same up to that. At an even rate
     of r rows a second the count comes to r·half_life / ln 2. Raises `SketchError` for half-lives out of
-    range, counts of another half-life, and bytes that are no decayed count.
+    range, counts of another half-life, and bytes that are not a decayed count.
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-A.
 

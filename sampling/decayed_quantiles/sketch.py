@@ -37,7 +37,7 @@ class DecayedQuantiles(Sketch):
     outweighs them entirely.
 
     `half_life` is a timedelta or seconds, times are timestamps or int64 microseconds since 1970. Raises
-    `SketchError` for parameters out of range, sketches of others, and bytes that are no decayed quantiles.
+    `SketchError` for parameters out of range, sketches of others, and bytes that are not decayed quantiles.
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-C; Masson, Rim, Lee,
     "DDSketch", VLDB 2019.
@@ -192,7 +192,7 @@ class DecayedQuantiles(Sketch):
         """The sketch of those bytes. Raises `SketchError` for anything else."""
         data = bytes(data)
         if len(data) < _HEAD.size or data[:5] != _MAGIC + bytes([_VERSION]):
-            raise SketchError(f"{cls.family}: these {len(data)} bytes are no decayed quantiles")
+            raise SketchError(f"{cls.family}: these {len(data)} bytes are not decayed quantiles")
         _, _, half_life, accuracy, epoch, n, used = _HEAD.unpack_from(data)
         sketch = cls(half_life, accuracy)
         if len(data) != _HEAD.size + 16 * used or any(data[5:8]) or any(data[44:48]):

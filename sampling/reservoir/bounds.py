@@ -9,7 +9,7 @@ def share_error(items: int, confidence: float = 0.95) -> float:
     """The error of a share counted among so many items, at most, at that confidence.
 
     Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m), which holds for draws without replacement too.
-    Raises `ValueError` for a confidence that is none.
+    Raises `ValueError` for a confidence outside 0 to 1.
 
     Source: Hoeffding, "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963, sections 2,
     6.

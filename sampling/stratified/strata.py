@@ -223,7 +223,7 @@ def _unfold(items: pa.Array, family: str) -> tuple[pa.Array, Parts]:
     """Keys and their samples of the items that `Strata.parts` made."""
     names = [field.name for field in items.type] if pa.types.is_struct(items.type) else []
     if names != ["key", "sample"] or not pa.types.is_large_binary(items.type.field("sample").type):
-        raise SketchError(f"{family}: the image's items are no keys with their samples")
+        raise SketchError(f"{family}: the image's items are not keys with their samples")
     keys, images = pc.struct_field(items, "key"), pc.struct_field(items, "sample")
     if images.null_count:
         raise SketchError(f"{family}: a key of the image has no sample")

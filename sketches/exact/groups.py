@@ -175,7 +175,7 @@ class SumGroups(_Arrays):
             kernels.add_real(groups, numbers.numbers, total, lost, n, _NO_COUNTS)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Add sums. Raises `SketchError` for decimals that are no sums."""
+        """Add sums. Raises `SketchError` for decimals that are not sums."""
         column = as_array(column)
         if not pa.types.is_decimal(column.type):
             self.update(groups, column)
@@ -185,7 +185,7 @@ class SumGroups(_Arrays):
         kept = column.is_valid().to_numpy(zero_copy_only=False)
         above, below = halves(column.filter(pa.array(kept)), "sum")
         if len(above) and (int(above.min()) < -_MOST or int(above.max()) >= _MOST):
-            raise SketchError("sum: a number of more than 94 bits is no sum of int64 values")
+            raise SketchError("sum: a number of more than 94 bits is not a sum of int64 values")
         self._kind = "int64"
         self._add_whole(as_groups(groups, len(column), self._n)[kept], above, below)
 
@@ -326,7 +326,7 @@ def _fields(
             raise SketchError(f"{name}: field {field} must be numbers without nulls, got {array.type}")
         fields.append(np.ascontiguousarray(array.to_numpy(zero_copy_only=False), dtype))
     if len(column) and int(fields[0].min()) < 0:
-        raise SketchError(f"{name}: a count of {fields[0].min()} is no count")
+        raise SketchError(f"{name}: a count of {fields[0].min()} is not a count")
     return numbers[kept], fields
 
 

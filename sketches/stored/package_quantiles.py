@@ -21,11 +21,11 @@ USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 def read_checked(family: str, data: bytes, fault: str, read: Callable[[bytes], Any]) -> Any:
     """The package's sketch of those bytes, unless a fault was found. Raises `SketchError` for broken ones."""
     if fault:
-        raise SketchError(f"{family}: these {len(data)} bytes are no sketch: {fault}")
+        raise SketchError(f"{family}: these {len(data)} bytes are not a sketch: {fault}")
     try:
         return read(data)
     except (ValueError, RuntimeError, IndexError, MemoryError) as error:
-        raise SketchError(f"{family}: these {len(data)} bytes are no sketch: {error}") from None
+        raise SketchError(f"{family}: these {len(data)} bytes are not a sketch: {error}") from None
 
 
 class PackageQuantiles(Sketch):

@@ -83,7 +83,7 @@ class CPC(DistinctCounter):
         """The sketch of a DataSketches CPC image. Raises `SketchError` for anything else."""
         data = bytes(data)
         if fault := image_fault(data):
-            raise SketchError(f"CPC: these {len(data)} bytes are no sketch: {fault}")
+            raise SketchError(f"CPC: these {len(data)} bytes are not a sketch: {fault}")
         sketch = cls(data[3])
         # Of an empty image the package forgets where its estimator starts, and counts to infinity.
         if data != sketch.to_bytes():

@@ -23,7 +23,7 @@ def image_fault(data: bytes) -> str:
     8 bytes: preamble longs, serial version, family, k (uint16), flags, unused. Then the only value, or the
     numbers of centroids and of buffered values (uint32), the lowest and highest value, means with weights
     (uint64), and the buffered values. The package writes room for centroids it has just merged: zeros after
-    the end are no fault.
+    the end are not a fault.
     """
     if len(data) < 8:
         return "fewer bytes than its header needs"

@@ -141,11 +141,11 @@ class VarOpt(Sketch):
         kind = told_kind(cls.family, kind, _TYPES)
         data, sample = bytes(data), cls(kind=kind)
         if fault := image_fault(data, kind):
-            raise SketchError(f"VarOpt: these {len(data)} bytes are no sample of {kind} items: {fault}")
+            raise SketchError(f"VarOpt: these {len(data)} bytes are not a sample of {kind} items: {fault}")
         try:
             sample._peer = datasketches.var_opt_sketch.deserialize(data, FORMATS[kind])
         except _FAULTS as error:
-            raise SketchError(f"VarOpt: these {len(data)} bytes are no sample: {error}") from None
+            raise SketchError(f"VarOpt: these {len(data)} bytes are not a sample: {error}") from None
         sample._stored = True
         return sample
 
