@@ -15,7 +15,7 @@ class DecayedQuantilesGroups(OneByOne):
     """One `DecayedQuantiles` a group: see there for the error promised.
 
     >>> groups = DecayedQuantilesGroups(2, half_life=60.0)
-    >>> groups.update(np.array([0, 1, 0]), [1.0, 2.0, 3.0], time=[0, 0, 10_000_000])
+    >>> groups.update([0, 1, 0], [1.0, 2.0, 3.0], time=[0, 0, 10_000_000])
     >>> groups[0].n
     2
     """

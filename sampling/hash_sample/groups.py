@@ -60,7 +60,7 @@ def keys_in_share(keys: Any, p: float) -> np.ndarray:
     By a MurmurHash3 of the key that no sketch uses, so what is sampled can still be counted. A share is part
     of every larger one. A null key belongs to none.
 
-    >>> users = pa.array(["ann", "bob", "ann", None])
+    >>> users = ["ann", "bob", "ann", None]
     >>> keys_in_share(users, 1.0).tolist()
     [True, True, True, False]
     """

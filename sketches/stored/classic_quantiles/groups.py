@@ -14,7 +14,7 @@ class ClassicQuantilesGroups(OneByOne):
     """One `ClassicQuantiles` a group: see there for the error promised.
 
     >>> groups = ClassicQuantilesGroups(2)
-    >>> groups.update(np.array([0, 1, 0]), [1.0, 2.0, 3.0])
+    >>> groups.update([0, 1, 0], [1.0, 2.0, 3.0])
     >>> groups[0].n
     2
     """

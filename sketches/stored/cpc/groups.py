@@ -23,7 +23,7 @@ class CPCGroups(OneByOne):
     """One `CPC` a group: see there for the error promised.
 
     >>> groups = CPCGroups(2)
-    >>> groups.update(np.array([0, 1, 0]), ["ann", "bob", "cat"])
+    >>> groups.update([0, 1, 0], ["ann", "bob", "cat"])
     >>> round(groups[0].estimate())
     2
     """

@@ -14,7 +14,7 @@ class REQGroups(OneByOne):
     """One `REQ` a group: see there for the error promised.
 
     >>> groups = REQGroups(2)
-    >>> groups.update(np.array([0, 1, 0]), [1.0, 2.0, 3.0])
+    >>> groups.update([0, 1, 0], [1.0, 2.0, 3.0])
     >>> groups[0].n
     2
     """

@@ -18,7 +18,7 @@ class TDigestGroups(OneByOne):
     """One `TDigest` a group: see there for why no error is promised.
 
     >>> groups = TDigestGroups(2)
-    >>> groups.update(np.array([0, 1, 0]), [1.0, 2.0, 3.0])
+    >>> groups.update([0, 1, 0], [1.0, 2.0, 3.0])
     >>> groups[0].n
     2
     """

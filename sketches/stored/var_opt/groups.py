@@ -14,7 +14,7 @@ class VarOptGroups(OneByOne):
     """One `VarOpt` a group: see there for what is promised.
 
     >>> groups = VarOptGroups(2, k=5, kind="long")
-    >>> groups.update(np.array([0, 1, 0]), [7, 8, 9], weight=[1.0, 2.0, 3.0])
+    >>> groups.update([0, 1, 0], [7, 8, 9], weight=[1.0, 2.0, 3.0])
     >>> sorted(groups[0].values().to_pylist())
     [7, 9]
     """
