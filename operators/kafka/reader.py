@@ -346,9 +346,11 @@ def _places(messages: Messages) -> list[TopicPartition]:
 
 
 def _partitions(messages: Messages) -> list[TopicPartition]:
-    if len(messages.topics) == 1:
-        return [(messages.topics[0], p) for p in np.flatnonzero(np.bincount(messages.partition)).tolist()]
-    pairs = np.unique(np.stack([messages.topic, messages.partition]), axis=1)
+    """The partitions that a batch has messages of; they lie side by side, mostly in few runs."""
+    topic, partition = messages.topic, messages.partition
+    changes = (partition[1:] != partition[:-1]) | (topic[1:] != topic[:-1])
+    runs = np.concatenate([[0], np.flatnonzero(changes) + 1])[: len(messages)]
+    pairs = np.unique(np.stack([topic[runs], partition[runs]]), axis=1)
     return [(messages.topics[topic], partition) for topic, partition in pairs.T.tolist()]
 
 
