@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import lean
+from ..core.jit import inner
 from .network import thin_block
 from .sort import merge_sorted
 
@@ -22,7 +22,7 @@ THINNED = 256
 _PAIRS, _FOURS = 128, 64
 
 
-@lean
+@inner
 def thin(block, leap, coins, out, top, scratch):
     """Fill `out` with the 256 / 2^leap sorted items, 1 to 4 levels up, that stand for the 256 of `block`,
     of which `top` is at least the largest.

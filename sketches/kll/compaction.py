@@ -3,8 +3,7 @@
 All sketches of one k and one item type lie side by side. Group g owns
 ``items[start[g] : start[g] + room[g]]``; inside that region level h lies from ``levels[g, h]`` to
 ``levels[g, h + 1]``, packed to the region's end, so that level 0 fills downwards into the free space. Regions
-start at 4 items, double until they hold what k allows, and move within the pool when they grow; the caller
-repacks the pool.
+start at 4 items, double until they hold what k allows, and move within the pool, an arena, when they grow.
 
 An item of level h stands for 2^(grain[g] + h) values. The grain is 0 until the sketch is deep; then the
 bottom level, whose capacity no longer shrinks, gives way to a sampler: of each 2^grain values one is drawn
@@ -21,12 +20,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import inlined, inner, lean
+from ..core.arena import take
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
 from .blocks import THINNED, thin
 from .sort import copy, merge_apart, sort
 
-DONE, POOL_FULL, MORE_LEVELS, TOO_MANY = 0, 1, 2, 3
-"""How a kernel ended: all is done; the pool needs room; `levels` needs columns; n would leave its range."""
+MORE_LEVELS = -2
+"""Why a kernel stopped: `levels` needs more columns."""
+TOO_MANY, OTHER = 1, 2
+"""What ends a merge: n would leave its range; bytes that are broken or of another k."""
 
 MAX_N = 1 << 62
 _FIRST_ROOM = 4
@@ -34,11 +37,11 @@ _MASK_48 = np.uint64((1 << 48) - 1)
 
 
 class State(NamedTuple):
-    """Arrays of all groups, after the shared ones: the pool, `used[0]`, the end of its last region, and
-    `scratch`, which the kernels use as they like (at least 2 × the largest room + 1024 items)."""
+    """Arrays of all groups, after the shared ones: the pool, how much of it is used, and `scratch`, which the
+    kernels use as they like (at least 2 × the largest room + 1024 items)."""
 
     items: np.ndarray
-    used: np.ndarray
+    extent: np.ndarray
     scratch: np.ndarray
     start: np.ndarray
     room: np.ndarray
@@ -56,14 +59,14 @@ SHARED = 3
 """The first fields of `State`, which don't have a row for each group."""
 
 
-@inlined
+@inner
 def toss(coin):
     """One fair bit from ``coin[0]``: what `java.util.Random.nextInt(2)` gives after `setSeed`."""
     coin[0] = (coin[0] * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & _MASK_48
     return np.int64(coin[0] >> np.uint64(47))
 
 
-@inlined
+@inner
 def scrambled(coin):
     """64 random bits of a coin: SplitMix64's mixing."""
     z = coin * np.uint64(0x9E3779B97F4A7C15)
@@ -75,8 +78,8 @@ def scrambled(coin):
 @inner
 def move(state, g, room):
     """Give group `g` a region of `room` items at the pool's end; False if the pool has no such room."""
-    to = state.used[0]
-    if to + room > len(state.items):
+    to = take(state.extent, room, len(state.items))
+    if to < 0:
         return False
     old, depth, at, grain = state.room[g], state.depth[g], state.start[g], state.grain[g]
     shift = room - old
@@ -87,7 +90,6 @@ def move(state, g, room):
         state.levels[g, h] += shift
     state.start[g] = to
     state.room[g] = room
-    state.used[0] = to + room
     return True
 
 
@@ -166,7 +168,7 @@ def relieve(state, below_top, total, deepest, g):
         if depth + 2 > state.levels.shape[1]:
             return MORE_LEVELS
         if not move(state, g, max(room, total[depth + 1] + grain + THINNED)):
-            return POOL_FULL
+            return NO_ROOM
         levels[depth + 1] = state.room[g]
         state.depth[g] = depth + 1
     region = state.items[state.start[g] : state.start[g] + state.room[g]]
@@ -186,7 +188,7 @@ def fit(region, levels, depth, capacity, coin, scratch, top):
         level += 1
 
 
-@lean
+@inner
 def fitted(state, total, g, region, levels, coin):
     """Copy the items and levels of group `g`; of one that leaps, no more than its depth's capacity.
 
@@ -204,19 +206,58 @@ def fitted(state, total, g, region, levels, coin):
 
 
 @inner
+def _merge_in(items, weights, held, run, weight):
+    """Merge a sorted run, whose items stand for `weight` values each, into the first `held`, from the end."""
+    i, j = held - 1, len(run) - 1
+    for at in range(held + len(run) - 1, -1, -1):
+        if j < 0:
+            break
+        if i >= 0 and items[i] > run[j]:
+            items[at], weights[at] = items[i], weights[i]
+            i -= 1
+        else:
+            items[at], weights[at] = run[j], weight
+            j -= 1
+    return held + len(run)
+
+
+@lean
+def unpack(state, total, first, region, levels, coin, items, weights, ends):
+    """The items, in order, of each group from `first` on, as many as `ends`, and how many values each of them
+    stands for. `region`, `levels` and `coin` are as `fitted` needs them for any of the groups.
+    """
+    size = np.int64(0)
+    for i in range(len(ends)):
+        g = first + i
+        n, grain = state.n[g], np.int64(state.grain[g])
+        fitted(state, total, g, region, levels, coin)
+        own, stands_for = items[size:], weights[size:]
+        held = np.int64(0)
+        for j in range(grain):
+            if n >> np.int64(j) & 1:
+                held = _merge_in(own, stands_for, held, region[j : j + 1], np.int64(1) << np.int64(j))
+        sort(region[levels[0] : levels[1]], state.scratch, state.high[g])
+        for h in range(np.int64(state.depth[g])):
+            run = region[levels[h] : levels[h + 1]]
+            held = _merge_in(own, stands_for, held, run, np.int64(1) << (grain + h))
+        size += held
+        ends[i] = size
+
+
+@inner
 def make_space(state, below_top, total, deepest, g, waiting):
     """Room for one more item of a full group at least, of `waiting` ones: by growing its region or by
     compacting one level."""
     depth, room, grain = state.depth[g], np.int64(state.room[g]), state.grain[g]
     if room < total[depth] + grain:
         larger = min(max(_FIRST_ROOM, 2 * room, room + waiting), total[depth] + grain)
-        return DONE if move(state, g, larger) else POOL_FULL
+        return DONE if move(state, g, larger) else NO_ROOM
     level = fullest(state.levels[g], depth, below_top)
     if level == depth - 1:
         if depth + 2 > state.levels.shape[1]:
             return MORE_LEVELS
         if not move(state, g, max(room, total[depth + 1] + grain)):
-            return POOL_FULL
+            return NO_ROOM
         state.levels[g, depth + 1] = state.room[g]
         state.depth[g] = depth + 1
     buffer = state.items[state.start[g] : state.start[g] + state.room[g]]
@@ -259,9 +300,10 @@ def settle(state, total, g):
     depth = grain + old_depth
     if depth + 2 > state.levels.shape[1]:
         return MORE_LEVELS
-    at, to, room = state.start[g], state.used[0], total[depth]
-    if to + room > len(state.items):
-        return POOL_FULL
+    at, room = state.start[g], total[depth]
+    to = take(state.extent, room, len(state.items))
+    if to < 0:
+        return NO_ROOM
     levels = state.levels[g]
     own = state.items[at : at + state.room[g]]
     fit(own, levels, old_depth, total[old_depth], state.coin[g : g + 1], state.scratch, state.high[g])
@@ -277,18 +319,5 @@ def settle(state, total, g):
         if (state.n[g] >> h) & 1:
             levels[h] -= 1
             state.items[to + levels[h]] = state.items[at + h]
-    state.used[0] = to + room
     state.start[g], state.room[g], state.depth[g], state.grain[g] = to, room, depth, 0
     return DONE
-
-
-@lean
-def repack(state, items):
-    """Copy every group's region to the new pool `items`, closing the gaps that moves left."""
-    to = 0
-    for g in range(len(state.start)):
-        room = state.room[g]
-        copy(state.items[state.start[g] : state.start[g] + room], items[to : to + room])
-        state.start[g] = to
-        to += room
-    state.used[0] = to

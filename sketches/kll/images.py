@@ -15,12 +15,14 @@ nothing in the image says which. Source: datasketches-java `kll.KllPreambleUtil`
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from ..core.jit import inlined, kernel
+from ..core.jit import inner, kernel, lean
 from .compaction import MAX_N, fitted
 from .levels import MAX_DEPTH, MIN_ITEMS, MIN_K
-from .sort import sort
+from .sort import copy, sort
 
 HEADER = 20
 """Bytes before the levels of an image with more than one item."""
@@ -42,7 +44,21 @@ FAULTS = (
 """What can be wrong with an image, by the number that `check` gives."""
 
 
-@inlined
+class Read(NamedTuple):
+    """What an image is taken apart into: its levels' bounds (from 0), its items, its lowest and highest."""
+
+    levels: np.ndarray
+    items: np.ndarray
+    edges: np.ndarray
+    width: int
+
+
+def new_read(dtype: Any, items: int) -> Read:
+    """Room for an image with so many items at most."""
+    return Read(np.zeros(MAX_DEPTH + 2, np.int64), np.empty(items, dtype), np.empty(2, dtype), dtype.itemsize)
+
+
+@inner
 def _number(data, at, width):
     word = np.uint64(0)
     for b in range(width):
@@ -50,14 +66,14 @@ def _number(data, at, width):
     return np.int64(word)
 
 
-@inlined
+@inner
 def _put(data, at, width, number):
     word = np.uint64(number)
     for b in range(width):
         data[at + b] = np.uint8((word >> np.uint64(8 * b)) & np.uint64(255))
 
 
-@inlined
+@inner
 def _kept(state, g):
     """How many items the sampler holds."""
     count = 0
@@ -66,7 +82,7 @@ def _kept(state, g):
     return count
 
 
-@inlined
+@inner
 def _retained(state, total, g):
     """How many items the levels of a group hold once it is fitted."""
     depth = np.int64(state.depth[g])
@@ -150,8 +166,8 @@ def write_images(state, total, k, offsets, out, edges):
         out[to : to + (room - first) * width] = region[first:].view(np.uint8)
 
 
-@kernel
-def read_header(data, width):
+@inner
+def header(data, width):
     """(fault, k, n, min k, depth, updatable) of an image; levels and items are still unchecked."""
     size = len(data)
     if size < 8:
@@ -183,17 +199,15 @@ def read_header(data, width):
     return 0, k, n, min_k, depth, version == 3
 
 
-@kernel
-def read_body(data, n, depth, updatable, capacity, levels, items, edges):
-    """Fill `levels` (from 0), `items` and `edges` (lowest, highest) of a non-empty image; gives the fault.
-
-    `capacity` is that of a sketch of this k and depth; `items` is resized by none: it must hold that many.
-    """
-    width = items.itemsize
+@inner
+def body(data, n, depth, updatable, capacity, read):
+    """Take a non-empty image apart; gives the fault. `capacity` is that of a sketch of its k and depth, and
+    as many items must have room."""
+    width, levels, items, edges = read.width, read.levels, read.items, read.edges
     size = len(data)
     if size == 8 + width and n == 1 and data[0] == 2:
-        items[:1].view(np.uint8)[:] = data[8:]
-        edges[:] = items[0]
+        copy(data[8:], items[:1].view(np.uint8))
+        edges[0] = edges[1] = items[0]
         levels[0], levels[1] = 0, 1
         return 9 if items[0] != items[0] else 0
     at = HEADER + 4 * (depth + (1 if updatable else 0))
@@ -217,9 +231,9 @@ def read_body(data, n, depth, updatable, capacity, levels, items, edges):
     free = first if updatable else 0
     if size != at + (2 + free + retained) * width:
         return 8
-    edges.view(np.uint8)[:] = data[at : at + 2 * width]
+    copy(data[at : at + 2 * width], edges.view(np.uint8))
     at += (2 + free) * width
-    items[:retained].view(np.uint8)[:] = data[at : at + retained * width]
+    copy(data[at : at + retained * width], items[:retained].view(np.uint8))
     if not edges[0] <= edges[1]:
         return 9
     for h in range(depth):
@@ -230,3 +244,15 @@ def read_body(data, n, depth, updatable, capacity, levels, items, edges):
             if h > 0 and i > levels[h] and x < items[i - 1]:
                 return 9
     return 0
+
+
+@lean
+def read_header(data, width):
+    """What `header` gives, for Python."""
+    return header(data, width)
+
+
+@lean
+def read_body(data, n, depth, updatable, capacity, read):
+    """What `body` gives, for Python."""
+    return body(data, n, depth, updatable, capacity, read)

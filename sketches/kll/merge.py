@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.jit import kernel
-from .compaction import (
-    DONE,
-    MAX_N,
-    MORE_LEVELS,
-    POOL_FULL,
-    TOO_MANY,
-    move,
-    promote,
-    settle,
-)
-from .images import read_body, read_header
+from ..core.jit import allocating, kernel
+from ..core.resume import DONE, NO_ROOM
+from .compaction import MAX_N, MORE_LEVELS, OTHER, TOO_MANY, move, promote, settle
+from .images import body, header
 from .sort import merge_apart, sort
-from .update import fill, widen
+from .update import absorb, fill, widen
 
-OTHER = -1
 _NEVER_COARSER = 127
 
 
-@kernel
-def merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low, high, min_k, done):
+class Given(NamedTuple):
+    """Images of sketches of one k, one after another in `data`, and what a sketch of each depth holds."""
+
+    data: np.ndarray
+    offsets: np.ndarray
+    k: int
+    total: np.ndarray
+
+
+@allocating
+def _merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low, high, min_k, done):
     """Fold a sketch into group `g`: `levels` bounds the levels within `items`, those above 0 sorted.
 
-    `done` is how many level 0 items an interrupted call has added. Gives (how it ended, the new `done`).
-    The scratch must hold all items of both.
+    `done` is how many level 0 items an interrupted call has added; gives (the new `done`, how it ended). The
+    scratch must hold all items of both.
     """
     depth = len(levels) - 1
     before = state.n[g] - done
     if n > MAX_N - before:
-        return TOO_MANY, done
+        return done, TOO_MANY
+    if depth == 1:  # it holds every value: they are taken in like any others
+        widen(state, g, low, high)
+        end, added = absorb(state, below_top, total, deepest, leaps, g, items[levels[0] + done : levels[1]])
+        return done + added, end
     end = settle(state, total, g)
     if end != DONE:
-        return end, done
+        return done, end
     widen(state, g, low, high)
     zero = items[levels[0] + done : levels[1]]
     while len(zero):
@@ -46,46 +50,43 @@ def merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low,
         done += added
         zero = zero[added:]
         if end != DONE:
-            return end, done
-    if depth > 1:
-        end = _merge_upper(state, below_top, total, g, items, levels, before + n)
-        if end != DONE:
-            return end, done
-        state.min_k[g] = min(state.min_k[g], min_k)
+            return done, end
+    end = _merge_upper(state, below_top, total, g, items, levels, before + n)
+    if end != DONE:
+        return done, end
+    state.min_k[g] = min(state.min_k[g], min_k)
     state.n[g] = before + n
-    return DONE, done
+    return done, DONE
 
 
 @kernel
-def merge_images(
-    state, below_top, total, deepest, leaps, k, groups, data, offsets, items, levels, edges, at, done
-):
-    """Fold the images of sketches of this `k`, bounded by `offsets`, into their groups, from number `at` on.
-
-    `items`, `levels` and `edges` (two items) take what an image of any depth holds; `done` is as in
-    `merge_one`. Gives (how it ended, the image it came to, its `done`): OTHER if that is of another k or
-    broken, and nothing of it was counted.
+def merge_images(state, below_top, total, deepest, leaps, groups, given, read, at):
+    """Fold images into their groups, as `resume` has it, from `at` on: (an image's number, how many of its
+    level 0 items an interrupted call has added). Ends at one that is broken or not of ``given.k``, of which
+    nothing was counted, as OTHER.
     """
-    for i in range(at, len(groups)):
-        image = data[offsets[i] : offsets[i + 1]]
-        fault, own_k, n, min_k, depth, updatable = read_header(image, items.itemsize)
-        if fault or own_k != k:
-            return OTHER, i, 0
-        if n == 0:
-            continue
-        if read_body(image, n, depth, updatable, total[depth], levels, items, edges):
-            return OTHER, i, 0
-        own = levels[: depth + 1]
-        end, done = merge_one(
-            state, below_top, total, deepest, leaps, groups[i], items, own, n, edges[0], edges[1], min_k, done
-        )
-        if end != DONE:
-            return end, i, done
-        done = 0
-    return DONE, len(groups), 0
+    i, done = at
+    while i < len(groups):
+        image = given.data[given.offsets[i] : given.offsets[i + 1]]
+        fault, own_k, n, min_k, depth, updatable = header(image, read.width)
+        if fault or own_k != given.k:
+            return (i, done), OTHER
+        if n > 0:
+            capacity = given.total[depth]
+            if body(image, n, depth, updatable, capacity, read):
+                return (i, done), OTHER
+            own, edges = read.levels[: depth + 1], read.edges
+            done, why = _merge_one(
+                state, below_top, total, deepest, leaps, groups[i],
+                read.items, own, n, edges[0], edges[1], min_k, done,
+            )  # fmt: skip
+            if why != DONE:
+                return (i, done), why
+        i, done = i + 1, np.int64(0)
+    return (i, done), DONE
 
 
-@kernel
+@allocating
 def _merge_upper(state, below_top, total, g, items, levels, n):
     own_depth, depth = np.int64(state.depth[g]), len(levels) - 1
     deepest: Any = max(own_depth, depth)
@@ -94,8 +95,9 @@ def _merge_upper(state, below_top, total, g, items, levels, n):
         most += 1
     if most + 2 > state.levels.shape[1]:
         return MORE_LEVELS
-    if state.used[0] + total[most] > len(state.items):
-        return POOL_FULL
+    if state.extent[0].used + total[most] > len(state.items):
+        state.extent[0].wanted = total[most]
+        return NO_ROOM
     own = state.items[state.start[g] : state.start[g] + state.room[g]]
     own_levels = state.levels[g]
     retained = own_levels[own_depth] - own_levels[0]
@@ -124,7 +126,7 @@ def _merge_upper(state, below_top, total, g, items, levels, n):
     return DONE
 
 
-@kernel
+@allocating
 def compress(state, below_top, total, g, work, bounds, depth):
     """Compact levels of `work`, bottom up, until their items fit a sketch; gives its depth and bounds."""
     count = bounds[depth] - bounds[0]

@@ -10,7 +10,6 @@ import numpy as np
 from ..core.answers import finite
 from ..core.numbers import as_numbers
 from ..core.protocol import Sketch, SketchError, told_kind
-from . import update as kll_update
 from .levels import normalized_rank_error
 from .store import DTYPES, Kind, Store
 
@@ -100,7 +99,7 @@ class KLL(Sketch):
     def update(self, values: Any) -> Self:
         """Add numbers; NaN and nulls are skipped. Raises `TypeError` for other types."""
         numbers = as_numbers(values, self._store.dtype, self.family).numbers
-        self._store.run(kll_update.update_one, 0, numbers)
+        self._store.update_one(0, numbers)
         self._view = None
         return self
 
@@ -199,8 +198,7 @@ class KLL(Sketch):
         self._check_not_empty()
         if self._view is None:
             items, weights = self._store.weighted(0)
-            order = np.argsort(items, kind="stable")
-            self._view = items[order], np.cumsum(weights[order])
+            self._view = items, np.cumsum(weights)
         return self._view
 
     def _at(self, qs: np.ndarray) -> np.ndarray:

@@ -6,13 +6,13 @@ sort and of a merge item by item.
 
 from __future__ import annotations
 
-from ..core.jit import lean
+from ..core.jit import inner
 from .network import CHUNK, merge_chunk, sort_chunk
 
 _FEW = 8
 
 
-@lean
+@inner
 def copy(source, target):
     """All of `source` to the start of `target`, which may overlap it from below. (Slices assigned to slices
     would be copied first, for which lean kernels have no memory.)"""
@@ -20,7 +20,7 @@ def copy(source, target):
         target[i] = source[i]
 
 
-@lean
+@inner
 def _share(a, i, b, j):
     """How many of the 64 lowest items after ``a[i]`` and ``b[j]``, which are that many, are of `a`."""
     low, high = max(0, CHUNK - (len(b) - j)), min(CHUNK, len(a) - i)
@@ -32,7 +32,7 @@ def _share(a, i, b, j):
     return low
 
 
-@lean
+@inner
 def merge_sorted(a, b, out, top, spare):
     """Merge two sorted runs into `out`, which overlaps neither; `top` is at least their largest item.
 
@@ -49,7 +49,7 @@ def merge_sorted(a, b, out, top, spare):
         copy(spare[: len(out) - done], out[done:])
 
 
-@lean
+@inner
 def merge_apart(a, b, out, top, scratch):
     """Merge two sorted runs of any arrays into `out`; `scratch` holds their items and 192 more."""
     second = len(a) + CHUNK
@@ -59,7 +59,7 @@ def merge_apart(a, b, out, top, scratch):
     merge_sorted(scratch[: len(a)], scratch[second : rest - CHUNK], out, top, scratch[rest:])
 
 
-@lean
+@inner
 def _insertion(run):
     for i in range(1, len(run)):
         x = run[i]
@@ -70,7 +70,7 @@ def _insertion(run):
         run[j + 1] = x
 
 
-@lean
+@inner
 def sort(run, scratch, top):
     """Sort `run` in place; `scratch` holds twice its items and 256 more, `top` is at least its largest."""
     n = len(run)

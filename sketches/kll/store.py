@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..core.arena import new_extent, packed
 from ..core.group_numbers import frozen
 from ..core.group_order import by_group
 from ..core.parameters import one_of, seeded, whole
 from ..core.protocol import SketchError
+from ..core.resume import resume
 from . import compaction as kernels
 from . import images as kll_bytes
 from . import merge as kll_merge
@@ -26,6 +27,16 @@ _SLICE = 1 << 20
 """Rows ordered by group at a time."""
 _JAVA_SCRAMBLE = 0x5DEECE66D
 _MASK_48 = (1 << 48) - 1
+
+
+class Checked(NamedTuple):
+    """An image that is in order: its header and what follows it."""
+
+    n: int
+    k: int
+    depth: int
+    min_k: int
+    read: kll_bytes.Read
 
 
 class Store:
@@ -44,7 +55,7 @@ class Store:
     def _empty(self, n: int, width: int) -> kernels.State:
         return kernels.State(
             items=np.empty(0, self.dtype),
-            used=np.zeros(1, np.int64),
+            extent=new_extent(),
             scratch=np.empty(0, self.dtype),
             start=np.zeros(n, np.int64),
             room=np.zeros(n, np.int32),
@@ -65,7 +76,7 @@ class Store:
         if len(spare.n) == self.n:
             return spare
         rows = {name: getattr(spare, name)[: self.n] for name in spare._fields[kernels.SHARED :]}
-        return kernels.State(spare.items, spare.used, spare.scratch, **rows)
+        return kernels.State(spare.items, spare.extent, spare.scratch, **rows)
 
     def resize(self, n: int) -> None:
         """Grow to `n` sketches."""
@@ -74,33 +85,20 @@ class Store:
             new = self._empty(max(n, 2 * len(old.n)) if len(old.n) else n, old.levels.shape[1])
             for name in old._fields[kernels.SHARED :]:
                 getattr(new, name)[: len(old.n)] = getattr(old, name)
-            self._state = new._replace(items=old.items, used=old.used, scratch=old.scratch)
+            self._state = new._replace(items=old.items, extent=old.extent, scratch=old.scratch)
         self.n = max(self.n, n)
 
-    def run(self, kernel: Callable[..., tuple[int, int]], *arguments: Any, least: int = 0) -> None:
-        """Call a kernel until it is done, making the room it asks for; `least`: items it brings along."""
-        done = 0
-        self._make_scratch(least)
-        while True:
-            end, done = kernel(self.state, *self.tables, *arguments, done)
-            if end == kernels.DONE:
-                return
-            self._make_room(end, least)
-
-    def _make_room(self, end: int, least: int) -> None:
-        if end == kernels.TOO_MANY:
-            raise SketchError(f"KLL: merging would count more than {kernels.MAX_N} values")
+    def _enlarge(self, why: int, least: int = 0) -> None:
+        """Room of the sort that a kernel asked for; `least`: items that it brings along."""
         old = self._state
-        if end == kernels.MORE_LEVELS:
+        if why == kernels.MORE_LEVELS:
             levels = np.zeros((len(old.n), old.levels.shape[1] + 4), np.int32)
             levels[:, : old.levels.shape[1]] = old.levels
             self._state = old._replace(levels=levels)
             self._make_scratch(least)
             return
-        live = int(old.room.sum(dtype=np.int64))
         largest = int(self.tables.total[old.levels.shape[1]]) + THINNED + 64
-        items = np.empty(2 * live + least + 2 * largest, self.dtype)
-        kernels.repack(old, items)
+        (items,) = packed((old.items,), old.extent, old.start, old.room, least + 2 * largest)
         self._state = old._replace(items=items)
 
     def _make_scratch(self, least: int) -> None:
@@ -111,66 +109,88 @@ class Store:
 
     def merge_image(self, g: int, data: np.ndarray) -> None:
         """Check one image (uint8) and fold it into sketch `g`. Raises `SketchError` naming the fault."""
-        n, min_k, levels, items, edges = self._checked(data)
-        if n:
-            deep = min(len(levels) + 2, len(self.tables.total) - 1)
-            least = int(self.tables.total[deep]) + len(items)
-            self.run(kll_merge.merge_one, g, items, levels, n, *edges, min_k, least=least)
+        image = self._checked(data)
+        if image.n:
+            ends = frozen(np.array([0, len(data)], np.int64))
+            given = kll_merge.Given(frozen(data), ends, image.k, capacities(image.k).total)
+            self._merge(np.array([g]), given, image.depth)
 
     def merge_images(self, groups: np.ndarray, images: np.ndarray, offsets: np.ndarray) -> None:
         """Fold images in: the one whose bytes (uint8) begin at ``offsets[i]`` into sketch ``groups[i]``."""
-        data, offsets = frozen(images), frozen(np.ascontiguousarray(offsets, np.int64))
-        most = int(self.tables.total[MAX_DEPTH])
-        image = np.empty(most, self.dtype), np.empty(MAX_DEPTH + 1, np.int64), np.empty(2, self.dtype)
-        self._make_scratch(2 * most)
-        at, done = 0, 0
-        while at < len(groups):
-            more = (self.k, groups, data, offsets, *image, at, done)
-            end, at, done = kll_merge.merge_images(self.state, *self.tables, *more)
-            if end == kll_merge.OTHER:
-                self.merge_image(int(groups[at]), images[offsets[at] : offsets[at + 1]])
-                at += 1
-            elif end != kernels.DONE:
-                self._make_room(end, 2 * most)
+        given = kll_merge.Given(frozen(images), frozen(offsets), self.k, self.tables.total)
+        at = 0
+        while (at := self._merge(groups, given, MAX_DEPTH, at)) < len(groups):
+            self.merge_image(int(groups[at]), images[offsets[at] : offsets[at + 1]])
+            at += 1
 
-    def _checked(self, data: np.ndarray) -> tuple[int, int, np.ndarray, np.ndarray, np.ndarray]:
-        """n, min k, levels, items, and lowest and highest item of an image, or `SketchError`."""
-        fault, k, n, min_k, depth, updatable = kll_bytes.read_header(data, self.dtype.itemsize)
-        levels = np.zeros(depth + 1, np.int64)
-        edges = np.empty(2, self.dtype)
-        items = edges[:0]
+    def _merge(self, groups: np.ndarray, given: kll_merge.Given, depth: int, at: int = 0) -> int:
+        """Fold in images of one k and of at most so many levels; the number of the first that isn't one."""
+        deep = min(depth + 3, len(self.tables.total) - 1)
+        read = kll_bytes.new_read(self.dtype, int(given.total[depth]))
+        least = int(self.tables.total[deep]) + len(read.items)
+        self._make_scratch(least)
+        rows = frozen(groups), given, read
+
+        def step(where: tuple[int, int]) -> tuple[tuple[int, int], int]:
+            return kll_merge.merge_images(self.state, *self.tables, *rows, where)
+
+        (at, _), why = resume(step, lambda why: self._enlarge(why, least), (at, 0))
+        if why == kernels.TOO_MANY:
+            raise SketchError(f"KLL: merging would count more than {kernels.MAX_N} values")
+        return int(at)
+
+    def _checked(self, data: np.ndarray) -> Checked:
+        """What an image holds. Raises `SketchError` naming the fault."""
+        width = self.dtype.itemsize
+        fault, k, n, min_k, depth, updatable = kll_bytes.read_header(frozen(data), width)
+        read = kll_bytes.new_read(self.dtype, 0)
         if not fault and n:
             capacity = int(capacities(int(k)).total[depth])
-            items = np.empty(min(capacity, len(data) // self.dtype.itemsize + 1), self.dtype)
-            fault = kll_bytes.read_body(data, n, depth, updatable, capacity, levels, items, edges)
+            read = kll_bytes.new_read(self.dtype, min(capacity, len(data) // width + 1))
+            fault = kll_bytes.read_body(frozen(data), n, depth, updatable, capacity, read)
         if fault:
             what = kll_bytes.FAULTS[fault]
-            raise SketchError(f"KLL: these {len(data)} bytes are no sketch of {self.kind}s: {what}")
-        return n, min_k, levels, items, edges
+            raise SketchError(f"KLL: these {len(data)} bytes are not a sketch of {self.kind}s: {what}")
+        return Checked(int(n), int(k), int(depth), int(min_k), read)
 
     def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
         """Add ``numbers[i]`` to sketch ``groups[i]`` (int64, within range)."""
         for at in range(0, len(numbers), _SLICE):
             some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
             if len(values) * 4 < self.n:
-                self.run(kll_update.update_rows, some, values)
+                self._take_in(some, np.arange(1, len(values) + 1), values)
             else:
-                self.run(kll_update.update_sorted, *by_group(some, values, self.n))
+                ends, ordered = by_group(some, values, self.n)
+                self._take_in(np.arange(self.n), ends, ordered)
 
-    def make_ready(self) -> None:
-        """Scratch for kernels that only read."""
+    def update_one(self, g: int, numbers: np.ndarray) -> None:
+        """Add numbers to sketch `g`."""
+        self._take_in(np.array([g]), np.array([len(numbers)]), numbers)
+
+    def _take_in(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
+        """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""
+        workspace = kll_update.new_workspace(self.dtype, len(values))
+        rows = frozen(groups), ends, values, workspace
         self._make_scratch(0)
+        resume(lambda at: kll_update.update(self.state, *self.tables, *rows, at), self._enlarge)
 
-    def weighted(self, g: int) -> tuple[np.ndarray, np.ndarray]:
-        """The items of sketch `g` and how many values each stands for (int64), in no order."""
+    def unpacked(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The items, in order, of each sketch from `first` up to `end`, how many values each stands for, and
+        where those of each sketch end (int64)."""
         self._make_scratch(0)
         state = self.state
-        depth, grain, n = int(state.depth[g]), int(state.grain[g]), int(state.n[g])
-        region, levels = np.empty(state.room[g], self.dtype), np.empty(depth + 1, np.int32)
-        kernels.fitted(state, self.tables.total, g, region, levels, np.empty(1, np.uint64))
-        kept = np.array([j for j in range(grain) if n >> j & 1], np.int64)
-        weights = np.repeat(np.int64(1) << np.arange(grain, grain + depth), np.diff(levels))
-        return np.concatenate([region[kept], region[levels[0] :]]), np.concatenate([1 << kept, weights])
+        rooms = int(state.room[first:end].sum(dtype=np.int64)), int(state.room[first:end].max(initial=0))
+        items, weights = np.empty(rooms[0], self.dtype), np.empty(rooms[0], np.int64)
+        region, levels = np.empty(rooms[1], self.dtype), np.empty(state.levels.shape[1] + 1, np.int32)
+        work = region, levels, np.empty(1, np.uint64)
+        ends = np.empty(end - first, np.int64)
+        kernels.unpack(state, self.tables.total, first, *work, items, weights, ends)
+        used = ends[-1] if len(ends) else 0
+        return items[:used], weights[:used], ends
+
+    def weighted(self, g: int) -> tuple[np.ndarray, np.ndarray]:
+        """The items of sketch `g` and how many values each stands for (int64)."""
+        return self.unpacked(g, g + 1)[:2]
 
     def one(self, g: int) -> Store:
         """A copy of sketch `g`, coins and all, as a store of one."""
@@ -180,7 +200,9 @@ class Store:
         rows = {name: getattr(state, name)[g : g + 1].copy() for name in state._fields[kernels.SHARED :]}
         rows["start"][0] = 0
         items = state.items[start : start + room].copy()
-        twin._state = kernels.State(items, np.array([room]), np.empty(0, self.dtype), **rows)
+        extent = new_extent()
+        extent["used"] = room
+        twin._state = kernels.State(items, extent, np.empty(0, self.dtype), **rows)
         return twin
 
     def images(self) -> tuple[np.ndarray, np.ndarray]:
@@ -194,18 +216,20 @@ class Store:
 
     def read_image(self, g: int, data: np.ndarray) -> None:
         """Make the empty sketch `g` exactly what an image of this store's k says. Raises `SketchError`."""
-        n, min_k, levels, items, edges = self._checked(data)
-        if not n:
+        image = self._checked(data)
+        if not image.n:
             return
-        depth, retained = len(levels) - 1, int(levels[-1])
+        depth, read = image.depth, image.read
+        levels = read.levels[: depth + 1]
+        retained = int(levels[-1])
         room = retained if depth == 1 else int(self.tables.total[depth])
         width = max(depth + 1, self._state.levels.shape[1])
         new = self._empty(1, width) if self.n == 1 else self._state
         pool = np.empty(room, self.dtype)
-        pool[room - retained :] = items[:retained]
-        new.used[0], new.room[g], new.depth[g], new.n[g] = room, room, depth, n
-        new.low[g], new.high[g] = edges
-        new.min_k[g] = min_k
+        pool[room - retained :] = read.items[:retained]
+        new.extent["used"] = room
+        new.room[g], new.depth[g], new.n[g], new.min_k[g] = room, depth, image.n, image.min_k
+        new.low[g], new.high[g] = read.edges
         new.levels[g, : depth + 1] = levels + (room - retained)
         self._state = new._replace(items=pool)
 

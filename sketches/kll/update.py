@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.jit import inlined, inner, kernel, lean
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
 from .blocks import THINNED
-from .compaction import DONE, POOL_FULL, coarsen, compact, fullest, leap_up, make_space, move, relieve
+from .compaction import coarsen, compact, fullest, leap_up, make_space, move, relieve
 
 SCANNED = 1 << 14
 """Values scanned at a time: they are still in the second-level cache when they are taken in."""
@@ -18,7 +19,7 @@ SPARE = 34
 """Items of a capacity left to level 0 of a sketch that gathers blocks: what 255 items are fitted into."""
 
 
-@lean
+@inner
 def scan(block, lows, highs):
     """How many NaN; the lowest and highest value of lane i are folded into ``lows[i]`` and ``highs[i]``."""
     bad = 0
@@ -38,7 +39,7 @@ def scan(block, lows, highs):
     return bad
 
 
-@inlined
+@inner
 def _draw(coin, grain, block):
     """Which value of a block of 2^grain stands for it: SplitMix64 of the coin and the block's number."""
     z = coin[0] * np.uint64(0xD1342543DE82EF95) + np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
@@ -77,7 +78,7 @@ def _keep(kept, place, within, values):
             kept[bit] = values[at - within] if at >= within else _drawn(kept, at, within)
 
 
-@lean
+@inner
 def _sample(region, levels, grain, floor, coin, n, values):
     """Draw from the values after the first `n` until they end or level 0 is down to `floor`, at least
     `grain`; gives how many it took."""
@@ -149,7 +150,7 @@ def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):
     grain, depth = np.int64(state.grain[g]), np.int64(state.depth[g])
     room: Any = total[depth] + grain + THINNED
     if state.room[g] < room and not move(state, g, room):
-        return POOL_FULL, 0
+        return NO_ROOM, 0
     done = 0
     while True:
         if state.room[g] - levels[1] > total[depth] - SPARE:
@@ -169,7 +170,7 @@ def absorb(state, below_top, total, deepest, leaps, g, values):
     surplus = state.depth[g] - deepest
     if surplus > 0 and len(values):
         if levels[0] < state.grain[g] + surplus and not move(state, g, state.room[g] + surplus):
-            return POOL_FULL, 0
+            return NO_ROOM, 0
         for _ in range(surplus):
             coarsen(state, g)
     done = 0
@@ -187,14 +188,6 @@ def absorb(state, below_top, total, deepest, leaps, g, values):
 
 
 @inner
-def _first_number(values):
-    at = 0
-    while at < len(values) and values[at] != values[at]:
-        at += 1
-    return at
-
-
-@inner
 def widen(state, g, low, high):
     """Fold a lowest and a highest value into those of group `g`."""
     if state.n[g] == 0:
@@ -206,76 +199,61 @@ def widen(state, g, low, high):
 
 
 @inner
-def _widen_by_lanes(state, g, lows, highs):
+def _scan(state, g, block, workspace):
+    """Fold the extremes of a block into those of group `g`; gives how many values are NaN."""
+    first = 0
+    while first < len(block) and block[first] != block[first]:
+        first += 1
+    if first == len(block):
+        return first
+    lows, highs = workspace[:_LANES], workspace[_LANES : 2 * _LANES]
+    lanes = _LANES if len(block) >= _LANES else 1
+    for i in range(lanes):
+        lows[i] = highs[i] = block[first]
+    bad = scan(block, lows, highs)
     low, high = lows[0], highs[0]
-    for i in range(1, _LANES):
+    for i in range(1, lanes):
         low = min(low, lows[i])
         high = max(high, highs[i])
     widen(state, g, low, high)
+    return bad
 
 
 @inner
-def _update(state, below_top, total, deepest, leaps, g, values, at, workspace):
-    """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
-    at += _first_number(values[at:])
-    if at == len(values):
-        return DONE, at
-    lows, highs, spare = workspace[:_LANES], workspace[_LANES : 2 * _LANES], workspace[2 * _LANES :]
-    for i in range(_LANES):
-        lows[i] = highs[i] = values[at]
-    while at < len(values):
-        block = values[at : at + SCANNED]
-        bad = scan(block, lows, highs)
-        if bad < len(block):
-            _widen_by_lanes(state, g, lows, highs)
-        numbers = block
-        if bad:
-            count = 0
-            for i in range(len(block)):
-                spare[count] = block[i]
-                count += block[i] == block[i]
-            numbers = spare[:count]
-        end, done = absorb(state, below_top, total, deepest, leaps, g, numbers)
-        if end != DONE:
-            while done > 0:
-                done -= values[at] == values[at]
-                at += 1
-            return end, at
-        at += len(block)
-    return DONE, len(values)
+def _drop_nan(block, out):
+    """Copy the values that are not NaN; how many they are."""
+    count = 0
+    for i in range(len(block)):
+        out[count] = block[i]
+        count += block[i] == block[i]
+    return count
 
 
-@kernel
-def update_one(state, below_top, total, deepest, leaps, g, values, at):
-    """Add ``values[at:]`` to group `g`, NaN skipped; gives (how it ended, the next value's number)."""
-    workspace = np.empty(2 * _LANES + min(SCANNED, len(values)), values.dtype)
-    return _update(state, below_top, total, deepest, leaps, g, values, at, workspace)
+def new_workspace(dtype: Any, values: int) -> np.ndarray:
+    """What `update` needs for so many values."""
+    return np.empty(2 * _LANES + min(SCANNED, values), dtype)
 
 
-@kernel
-def update_rows(state, below_top, total, deepest, leaps, groups, values, at):
-    """Add ``values[i]`` to group ``groups[i]`` from value `at` on; gives (how it ended, the next number)."""
-    for i in range(at, len(values)):
-        x = values[i]
-        if x == x:
-            widen(state, groups[i], x, x)
-            end, _ = absorb(state, below_top, total, deepest, leaps, groups[i], values[i : i + 1])
-            if end != DONE:
-                return end, i
-    return DONE, len(values)
+@lean
+def update(state, below_top, total, deepest, leaps, groups, ends, values, workspace, at):
+    """Add runs of values from number `at` on, NaN skipped, as `resume` has it.
 
-
-@kernel
-def update_sorted(state, below_top, total, deepest, leaps, ends, values, at):
-    """Add values ordered by group: those of group g end at ``ends[g]``. Ends as `update_rows` does."""
-    workspace = np.empty(2 * _LANES + min(SCANNED, len(values)), values.dtype)
-    begin = 0
-    for g in range(len(ends)):
-        if ends[g] > max(at, begin):
-            begin = max(at, begin)
-            own = values[begin : ends[g]]
-            end, done = _update(state, below_top, total, deepest, leaps, g, own, 0, workspace)
-            if end != DONE:
-                return end, begin + done
-        begin = ends[g]
-    return DONE, len(values)
+    Run r, up to ``ends[r]``, is of group ``groups[r]``.
+    """
+    begin = np.int64(at)
+    for r in range(len(ends)):
+        g = groups[r]
+        while begin < ends[r]:
+            block = values[begin : min(begin + SCANNED, ends[r])]
+            numbers = block
+            if _scan(state, g, block, workspace):
+                spare = workspace[2 * _LANES :]
+                numbers = spare[: _drop_nan(block, spare)]
+            why, done = absorb(state, below_top, total, deepest, leaps, g, numbers)
+            if why != DONE:
+                while done > 0:
+                    done -= values[begin] == values[begin]
+                    begin += 1
+                return begin, why
+            begin += len(block)
+    return begin, DONE
