@@ -36,7 +36,7 @@ class DDSketch(Sketch):
 
     The bytes are the published protobuf of DataDog's DDSketch with its logarithmic mapping; they don't say
     the kind. Raises `SketchError` for an accuracy outside 0.0001 … 0.5 or an unknown kind, `TypeError` for
-    values that are no numbers.
+    values that are not numbers.
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019; DataDog sketches-py and sketches-java.
 

@@ -31,9 +31,13 @@ _ULPS = 2048
 
 
 class Slots(NamedTuple):
-    """`multiplier` is 1 / log2 γ, `least` the bits of the least magnitude that is no zero, `first` the key of
-    slot 1, `spread` the number of slots of either sign. Cell c, of the bits ``x >> shift`` = c, begins in
-    slot ``bases[c]``, and what is above ``ends[c]`` (uint64) is in the next one; no cells: no table."""
+    """What a look-up needs.
+
+    `multiplier` is 1 / log2 γ, `least` the bits of the least magnitude that doesn't count as zero, `first`
+    the key of slot 1, `spread` the number of slots of either sign. Cell c, of the bits ``x >> shift`` = c,
+    begins in slot ``bases[c]``, and what is above ``ends[c]`` (uint64) is in the next one; without cells
+    there is no table.
+    """
 
     multiplier: float
     least: int
@@ -48,7 +52,7 @@ def keys_of(bits: np.ndarray, multiplier: float) -> np.ndarray:
     """The key ⌈log_γ |x|⌉ (int64) of each double, given by its bits (int64); `multiplier` is 1 / log2 γ.
 
     log2 by the exponent and 2 atanh((m − 1) / (m + 1)) of a mantissa in [√½, √2): eight terms, 2e-14.
-    An infinity has the exponent 1027, so that its key is no finite number's.
+    An infinity has the exponent 1027, so that no finite number has its key.
     """
     bits = bits & _MAGNITUDE
     mantissas = (bits & _MANTISSA) | _ONE

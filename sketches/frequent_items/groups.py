@@ -55,7 +55,7 @@ class FrequentItemsGroups(Groups):
     )
 
     def __init__(self, n: int = 0, max_size: int = 4096, kind: Kind = "string") -> None:
-        """Raises `SketchError` for another kind, or a size that is no power of two from 8 to 2^26."""
+        """Raises `SketchError` for another kind, or a size that is not a power of two from 8 to 2^26."""
         self.max_size = whole("frequent items", "max_size", max_size, 8, 1 << images.MAX_LG)
         if self.max_size & (self.max_size - 1):
             raise SketchError(
@@ -207,7 +207,7 @@ class FrequentItemsGroups(Groups):
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Add the counters of serialised sketches; nulls are skipped.
 
-        Raises `SketchError`, naming the row, for bytes that are no such image: then nothing was merged.
+        Raises `SketchError`, naming the row, for bytes that are not such an image: then nothing was merged.
         """
         numbers, found = as_images(groups, column, self._n, "frequent items")
         if not len(found):

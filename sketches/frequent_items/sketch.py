@@ -63,7 +63,7 @@ class FrequentItems(Sketch):
     family = "frequent items"
 
     def __init__(self, max_size: int = 4096, kind: Kind | None = None) -> None:
-        """Raises `SketchError` for another kind, or a size that is no power of two from 8 to 2^26."""
+        """Raises `SketchError` for another kind, or a size that is not a power of two from 8 to 2^26."""
         self._groups = FrequentItemsGroups(1, max_size, "string" if kind is None else kind)
         self._undecided = kind is None
 
@@ -221,7 +221,7 @@ class FrequentItems(Sketch):
         """The sketch an image of that kind holds.
 
         Images from here say their kind; of those that Java, C++ and Spark wrote it must be said. Raises
-        `SketchError` where it is not, and for anything that is no such image.
+        `SketchError` where it is not, and for anything that is not such an image.
         """
         if kind is None:
             kind = kind_of(data)

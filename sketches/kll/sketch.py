@@ -26,7 +26,7 @@ class KLL(Sketch):
     "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins: the same seed,
     values and merges give the same bytes, and those of datasketches-java seeded alike.
 
-    Raises `SketchError` for k outside 8 … 65,535, `TypeError` for values that are no numbers.
+    Raises `SketchError` for k outside 8 … 65,535, `TypeError` for values that are not numbers.
 
     Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016; DataSketches.
 
