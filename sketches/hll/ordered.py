@@ -17,8 +17,8 @@ from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .coupons import value_of
 from .registers import count_least, inverse_power
-from .store import DENSE, row_of, span_of
-from .tables import add_coupon
+from .store import DENSE, EMPTY, row_of, span_of
+from .tables import add_coupon, add_to_table
 
 ORDERED = 1 << 18
 """Coupons brought together at a time: they and what says whose they are stay in the second-level cache."""
@@ -46,7 +46,13 @@ def _count_in_table(store, g, coupons):
     for i in range(len(coupons)):
         if store.sketches[g].form == DENSE:
             return i
-        if coupons[i] and not add_coupon(store, g, coupons[i]):
+        if coupons[i] == 0:
+            continue
+        if store.sketches[g].form != EMPTY:  # nearly always enough, and short enough to be inlined
+            done, _ = add_to_table(store.sketches, store.words, g, coupons[i])
+            if done:
+                continue
+        if not add_coupon(store, g, coupons[i]):
             return i
     return len(coupons)
 

@@ -17,8 +17,8 @@ from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .coupons import value_of
 from .registers import count_least, raise_coupon, raise_register
-from .store import DENSE
-from .tables import add_coupon
+from .store import DENSE, EMPTY
+from .tables import add_coupon, add_to_table
 
 BLOCK = 512
 """Rows looked up together; all that is known of them fits the first-level cache."""
@@ -104,7 +104,12 @@ def _count(store, groups, coupons, candidates, places):
         g = groups[i]
         if store.sketches[g].form == DENSE:  # since an earlier row of this block
             raise_coupon(store, g, coupons[i])
-        elif not add_coupon(store, g, coupons[i]):
+            continue
+        if store.sketches[g].form != EMPTY:  # nearly always enough, and short enough to be inlined
+            done, _ = add_to_table(store.sketches, store.words, g, coupons[i])
+            if done:
+                continue
+        if not add_coupon(store, g, coupons[i]):
             return place
     return np.int64(-1)
 
