@@ -9,16 +9,25 @@ from typing import Any
 
 import pytest
 
+_BROKER = "broker"
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """In parallel, one worker has all files that need the broker or Spark; the others go file by file."""
+    """In parallel, one worker has all files that need the broker or Spark; the others go file by file.
+
+    That worker begins with them: they take longest, and files with more but shorter tests would go first.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class OneBroker(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return _room(config.rootpath / nodeid.split("::")[0])
+
+        def _assign_work_unit(self, node: Any) -> None:
+            if _BROKER in self.workqueue:
+                self.workqueue.move_to_end(_BROKER, last=False)
+            super()._assign_work_unit(node)
 
     return OneBroker(config, log)
 
@@ -26,7 +35,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @cache
 def _room(path: Path) -> str:
     text = path.read_text()
-    return "broker" if "mark.kafka" in text or "mark.spark" in text else str(path)
+    return _BROKER if "mark.kafka" in text or "mark.spark" in text else str(path)
 
 
 @pytest.fixture(scope="session")
