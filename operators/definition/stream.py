@@ -240,7 +240,7 @@ class Stream:
             "version": VERSION,
             "written_by": written_by(),
             "source": self.source.definition(),
-            "time": None if self.time is None else expression_text(self.time),
+            "time": None if self.time is None else expression_text(self.time.meta.undo_aliases()),
             "steps": [step.definition() for step in self.steps],
             "keys": [[key, type_text(types[key])] for key in self.keys],
             "window": None if self.window is None else self.window.definition(),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators.definition.aggregates import distinct
+from streamgauge.operators.definition.aggregates import distinct, top_k
 from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
+from streamgauge.operators.table.schema import read_parquet, write_parquet
 from streamgauge.sketches.core.protocol import SketchError
 
 from .posts import ASKED, SOURCE, frame, table
@@ -56,10 +58,30 @@ def test_tables_of_other_definitions_are_refused() -> None:
     other = (
         SOURCE.group_by("lang", "place").tumbling("10s").agg(**{**ASKED, "users": distinct("user", lg_k=10)})
     )
-    with pytest.raises(SketchError, match="different definitions"):
+    told = (
+        r'different definitions; .* the aggregate "users" changed from distinct\("user", lg_k=12\) to disti'
+    )
+    with pytest.raises(SketchError, match=told):
         merge([table(frame(1)), table(frame(1), other)])
+    fewer = SOURCE.group_by("lang").tumbling("10s").agg(**ASKED)
+    with pytest.raises(SketchError, match='the grouping changed from "lang", "place" to "lang"'):
+        merge([table(frame(1)), table(frame(1), fewer)])
     with pytest.raises(ValueError, match="no tables"):
         merge([])
+
+
+def test_tables_that_are_asked_other_questions_merge_and_keep_the_first_ones(tmp_path: Path) -> None:
+    rows = frame(3)
+    tables = [
+        table(rows[low : low + 2_000], SOURCE.tumbling("1h", delay="1h").agg(users=top_k("user", k=k)))
+        for low, k in ((0, 5), (2_000, 10))
+    ]
+    write_parquet(tables[1], tmp_path / "stored.parquet")
+    stored = read_parquet(tmp_path / "stored.parquet")
+    counts = rows["user"].value_counts(sort=True)["count"].to_list()
+    for order, k in (([tables[0], stored], 5), ([stored, tables[0]], 10)):
+        (answer,) = query(merge(order))["users"]
+        assert [item["estimate"] for item in answer] == counts[:k]
 
 
 def test_an_empty_table_merges_and_answers() -> None:
