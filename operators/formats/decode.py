@@ -85,10 +85,15 @@ def _typed(frame: pl.DataFrame, wrong: Sequence[str], schema: Mapping[str, Any])
 class Decoder(Protocol):
     """Turns the bytes of messages into rows. `json` makes one; any object with these two members will do.
 
-    A decoder is a part of a stream's definition. It must judge each message by itself, so that the same rows
-    come out however messages are cut into batches, and it must pickle: with more than one worker its class
-    has to be in a module, not in the script that is run. It refuses what it can't read, with a reason, and
-    does not raise; refused messages become dead letters.
+    It must judge each message by itself, so that the same rows come out however messages are cut into
+    batches, and it must pickle: with more than one worker its class has to be in a module, not in the script
+    that is run. It refuses what it can't read, with a reason, and does not raise; refused messages become
+    dead letters.
+
+    A decoder is a part of a stream's definition: its class's name, its `version` if it has one, and its
+    attributes. A group or a checkpoint is refused to another one. Attributes that can't be written down, such
+    as a connection, are refused with `TypeError`, unless a method ``definition()`` gives the version and the
+    parameters as plain JSON.
 
     >>> @dataclass(frozen=True)
     ... class Prices:
