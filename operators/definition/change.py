@@ -39,8 +39,8 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     """What is different in `after`, one sentence for each change; none where the definitions are the same.
 
     Both are as `Stream.definition` gives them, or a part of that: a key missing on both sides is the same.
-    The questions that aggregates are asked in the end are no difference, and neither is what another version
-    of Polars or Python may have put into other words (`rewritten`).
+    The questions that aggregates are asked in the end don't count as a difference, nor does what another
+    version of Polars or Python may have put into other words (`rewritten`).
 
     >>> import polars as pl
     >>> from .aggregates import count, distinct

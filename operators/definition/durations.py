@@ -35,7 +35,7 @@ def microseconds(duration: Duration) -> int:
     text = duration.strip().replace(" ", "") if isinstance(duration, str) else ""
     parts = _PART.findall(text)
     if not parts or "".join(n + unit for n, unit in parts) != text:
-        raise ValueError(f'{duration!r} is no duration; write one like "10s", "1m30s" or "250ms"')
+        raise ValueError(f'{duration!r} is not a duration; write one like "10s", "1m30s" or "250ms"')
     return sum(int(n) * _UNITS[unit] for n, unit in parts)
 
 

@@ -32,7 +32,7 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
         dtype = pl.LazyFrame(schema=schema).select(found.alias(TIME)).collect_schema()[TIME]
     except pl.exceptions.PolarsError as error:
         if isinstance(time, str):
-            raise TypeError(f"time: {written} is no column of {', '.join(schema)}") from None
+            raise TypeError(f"time: {written} is not a column of {', '.join(schema)}") from None
         raise TypeError(f"time: {written} can't be computed: {first_line(error)}") from None
     check_row_wise("time", found, schema)
     if not reads_columns(found):

@@ -37,8 +37,8 @@ def check_row_wise(verb: str, expression: pl.Expr, schema: Mapping[str, Any]) ->
         tree = tree_of(expression)
     except Unreadable as error:
         raise ValueError(
-            f"{verb}: Polars {pl.__version__} doesn't tell what an expression does ({error}), so that nobody "
-            "can say it is row-wise; put it in map_elements or in a decoder, or install a newer Polars"
+            f"{verb}: Polars {pl.__version__} doesn't tell what an expression does ({error}), so it can't be "
+            "known to be row-wise; put it in map_elements or in a decoder, or install a newer Polars"
         ) from None
     _Walk(verb, schema).check(tree, in_list=False)
 
@@ -115,7 +115,7 @@ class _Walk:
             raise self._series(below)
 
     def _check_collection(self, node: Node, below: Node) -> None:
-        """Many values at once: of a column that is no list these would be the values of all rows."""
+        """Many values at once: in a column that isn't one of lists, these would be the values of all rows."""
         if isinstance(self._type(below), (pl.List, pl.Array)):
             return
         raise self._said(

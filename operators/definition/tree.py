@@ -99,7 +99,7 @@ _CHILDREN = {
     "Window": ("function", "partition_by"),
     "Rolling": ("function",),
 }
-"""Where nodes that are no functions have the nodes below them."""
+"""Where the nodes below a node are, if it isn't a function."""
 
 _NAMED = {
     "Ternary": "when",

@@ -157,7 +157,7 @@ def test_a_streaming_frame_closes_its_windows_by_its_watermark(
             ValueError,
             "one kind of window",
         ),
-        (lambda f: sketch(f).groupBy(window("at", "1 fortnight")), ValueError, "is no duration"),
+        (lambda f: sketch(f).groupBy(window("at", "1 fortnight")), ValueError, "is not a duration"),
     ],
 )
 def test_what_is_wrong_is_said(rows: Any, ask_it: Any, error: Any, complaint: str) -> None:

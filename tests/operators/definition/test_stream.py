@@ -97,7 +97,7 @@ def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) 
             lambda: Stream.from_batches({"at": pl.Float64}, time=pl.col("at")),
             r'time=pl\.from_epoch\(pl\.col\("at"\), time_unit="s"\)',
         ),
-        (lambda: Stream.from_batches({"at": pl.Int64}, time="nope"), "no column"),
+        (lambda: Stream.from_batches({"at": pl.Int64}, time="nope"), "is not a column of at"),
         (lambda: Stream.from_batches({"at": pl.Int64}, time=pl.col("nope") * 2), 'to find column "nope"'),
         (lambda: Stream.from_kafka(["posts"], value=None), "one topic, as a string"),
         (lambda: Stream.from_kafka("posts", value={"at": pl.Int64}), r"value=json\("),

@@ -9,9 +9,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 
 from streamgauge.operators.consumer.group.history import GroupHistory
+from streamgauge.operators.consumer.log.snapshots import Snapshot
+from streamgauge.operators.consumer.log.state import NOTHING
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition import tree
@@ -144,6 +147,19 @@ def test_another_polars_and_another_question_go_on_with_all_rows(posts, same, mo
     assert all(row["tags"] == counted[row["window_start"]]["tags"][:1] for row in rows)
 
 
+def test_state_that_an_earlier_version_left_is_refused_by_name(kafka, posts) -> None:
+    topic = posts(1)
+    name = f"{topic.topic}.table.0123456789abcdef"
+    ensure_topic(admin({"bootstrap.servers": kafka.bootstrap_servers}), name, 1)
+    told = {"source": {"topic": topic.topic, "value": "json"}, "steps": [["filter", {"Column": "user"}]]}
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for message in Snapshot("0123456789abcdef", "", 0, NOTHING, told).outgoing(name, 0):
+        producer.produce(message.topic, message.value, headers=list(message.headers))
+    assert producer.flush(30) == 0
+    with pytest.raises(DefinitionChanged, match=r"in form 0, by an earlier version of streamgauge.*group_id"):
+        run(topic.stream, RunOptions(group_id=topic.topic, until="latest"))
+
+
 def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(kafka, posts, same) -> None:
     topic = posts(2)
     topic.send(2_000)
@@ -189,8 +205,6 @@ def test_a_topic_that_is_made_anew_is_refused_at_the_start_and_while_running(kaf
 
 
 def test_from_latest_on_is_decided_once_and_added_partitions_are_read_whole(kafka, posts) -> None:
-    from confluent_kafka import Producer
-
     topic = posts(1, **{"topic.metadata.refresh.interval.ms": 300})
     topic.send(100)
     options = {"group_id": topic.topic, "start": "latest", "checkpoint_seconds": 0.1}
