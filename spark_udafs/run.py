@@ -112,12 +112,15 @@ def write(
     default); with `available_now` the query ends by itself when everything that is there now is counted.
     Ctrl-C while ``awaitTermination()`` waits ends the query in order, with one line on the terminal.
 
+    >>> from tempfile import mkdtemp
     >>> import polars as pl
     >>> from streamgauge import ParquetSink, Stream, account_of, count, json
     >>> schema = {"user": pl.String, "lang": pl.String, "at": pl.String}
     >>> posts = Stream.from_kafka("posts", value=json(schema), time="at", bootstrap_servers="localhost:9092")
     >>> table = posts.group_by("lang").tumbling("1m").agg(posts=count()).on_spark(spark)
-    >>> query = write(table, "checkpoint", ParquetSink("windows"), available_now=True)
+    >>> folder = mkdtemp()
+    >>> sink = ParquetSink(f"{folder}/windows")
+    >>> query = write(table, f"{folder}/checkpoint", sink, available_now=True)
     >>> query.awaitTermination(), account_of(query).counted
     (True, 4)
     """

@@ -166,7 +166,7 @@ def _lines(
 
 
 def _malform(load: Load, rng: np.random.Generator, lines: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """Some lines as broken senders leave them: cut short, plain text, bytes that are no text."""
+    """Some lines as broken senders leave them: cut short, plain text, bytes that are not text."""
     broken = rng.random(len(lines)) < load.malformed
     if not broken.any():
         return lines

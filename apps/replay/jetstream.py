@@ -38,7 +38,7 @@ def post(event: dict[str, Any]) -> tuple[Post, datetime]:
     try:
         sent = _EPOCH + timedelta(microseconds=time_us)
     except OverflowError:
-        raise Unrecognised(f"time_us is {time_us}, which is no time in microseconds") from None
+        raise Unrecognised(f"time_us is {time_us}, which is not a time in microseconds") from None
     commit = event.get("commit")
     if not isinstance(commit, dict):
         kind = str(event.get("kind"))

@@ -43,7 +43,7 @@ class Load:
     `rate`: posts a second, averaged over a day. `start`: what the authors' clocks say at the beginning
     (UTC). `day`: seconds in which a whole day's rhythm passes; the clocks themselves are not compressed.
     `zipf`: exponent of the tags' popularity. `duplicates`, `malformed`: shares of all messages, the latter
-    cut lines, plain text and bytes that are no text. `late`: share of posts that arrive minutes after their
+    cut lines, plain text and bytes that are not text. `late`: share of posts that arrive minutes after their
     own time; the others arrive within seconds, out of order.
 
     >>> load = Load(rate=1000, seed=7)

@@ -64,4 +64,4 @@ def parse_time(text: str) -> datetime:
         # A clock with no zone is taken for UTC, as the networks themselves do.
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
-        raise Unrecognised(f"{text!r} is no RFC 3339 time") from None
+        raise Unrecognised(f"{text!r} is not an RFC 3339 time") from None

@@ -2,8 +2,8 @@
 
 A file is JSON lines or one JSON document, plain or packed by gzip.
 
-Lines that are no JSON, or no event of the recording's format, are passed on as they are: whoever reads the
-topic has to deal with them, as with any sender's mistakes.
+Lines that are not JSON, or not an event of the recording's format, are passed on as they are: whoever reads
+the topic has to deal with them, as with any sender's mistakes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Recording:
                         if kind.recognises(event):
                             return cls(path, name, speed, seconds)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise RecordingError(f"{path} can't be replayed: it is no whole gzip file ({error})") from None
+            raise RecordingError(f"{path} can't be replayed: the gzip file is incomplete ({error})") from None
         known = ", ".join(FORMATS)
         wrong = f"none of its first {_LOOKED_AT} lines is an event of {known}" if read else "it is empty"
         raise RecordingError(f"{path} can't be replayed: {wrong}")

@@ -77,7 +77,7 @@ def _moment(event: dict[str, Any]) -> datetime:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, TypeError, OverflowError, OSError):
         wrong = event.get("timestamp_ms", event.get("created_at"))
-        raise Unrecognised(f"{wrong!r} is no v1.1 time, such as Wed Oct 10 20:19:24 +0000 2018") from None
+        raise Unrecognised(f"{wrong!r} is not a v1.1 time, such as Wed Oct 10 20:19:24 +0000 2018") from None
 
 
 def _extended(event: dict[str, Any]) -> dict[str, Any]:

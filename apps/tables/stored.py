@@ -17,7 +17,7 @@ def read(path: Path, since: datetime | None = None, until: datetime | None = Non
     """The table in a file, or those of all files in a folder, merged; of it the windows in a span of time.
 
     A window is in the span if it starts at `since` or later and ends at `until` or earlier. Raises
-    `SketchError` if a file holds no table of sketches, `FileNotFoundError` if there is none.
+    `SketchError` if a file doesn't hold a table of sketches, `FileNotFoundError` if there is none.
     """
     import pyarrow.compute as pc
 
@@ -68,5 +68,5 @@ def moment(text: str | None) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no time; write it as 2026-06-01T12:00 (UTC) or with a zone") from None
+        raise ValueError(f"{text!r} is not a time; write 2026-06-01T12:00 (UTC), or add a zone") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -50,7 +50,7 @@ def top(
         raise ValueError(
             f"{table}: name one top_k column with --column; the table has {has}"
             if column is None
-            else f"{table}: {column} is no top_k column; the table has {has}"
+            else f"{table}: {column} is not a top_k column; the table has {has}"
         )
     found = end_to_end(found, keys_of(found.schema))
     groups = candidates[column].groups(1)

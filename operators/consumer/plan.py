@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def of_workers(self) -> Plan:
-        """The same without the callback of the run's own process, which may be no value that travels."""
+        """The same without the callback of the run's own process, which may not pickle."""
         return replace(self, options=replace(self.options, on_window=None))
 
     @property

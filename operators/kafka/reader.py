@@ -229,7 +229,7 @@ class Reader:
             for fault in faults:
                 self._consider(fault)
             self._heard.update(ends, () if messages is None else _places(messages))
-            # An end that was noted before the brokers went is no sign that they are back.
+            # An end that was noted before the brokers went is not a sign that they are back.
             if (messages is not None or (ends and not faults)) and self.waiting is not None:
                 if self._told:
                     log.warning("Kafka at %s is back", self._address)
@@ -280,7 +280,7 @@ class Reader:
         return messages
 
     def _advance(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Move on over what is no message, such as a transaction's markers, where nothing is kept back."""
+        """Move on over things that aren't messages, such as markers, where nothing is kept back."""
         held = self._held()
         for where, position in positions.items():
             if where in self._next and where not in held:

@@ -82,7 +82,7 @@ def _parse_own(data: bytes | memoryview) -> Image:
     if check != zlib.crc32(data[_START:], zlib.crc32(data[: _OWN.size])):
         raise SketchError("bloom: the check sum is wrong; the bytes are damaged")
     if capacity < 1 or not 0 < fpp < 1:
-        raise SketchError(f"bloom: capacity {capacity} and fpp {fpp} are no filter's")
+        raise SketchError(f"bloom: capacity {capacity} and fpp {fpp} don't make a filter")
     return Image(
         "blocked", np.frombuffer(data, "<u4", size, _START).astype(np.uint32), 8, seed, capacity, fpp
     )

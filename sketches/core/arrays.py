@@ -1,7 +1,7 @@
 """Whatever a caller has, as one Arrow array: the one way in, for every family alike.
 
 A scalar counts as a column of one. What is missing is null, however it is written: None, pandas' NA and NaT,
-what NumPy masks; and NaN where the other values are no numbers, as pandas writes gaps among texts. Among
+what NumPy masks; and NaN where the other values are not numbers, as pandas writes gaps among texts. Among
 numbers NaN is a value, one and the same from lists, NumPy, pandas and Polars.
 """
 
@@ -45,7 +45,7 @@ def as_array(values: Any) -> pa.Array:
     """A scalar, an iterable, a NumPy, Arrow, pandas or Polars column as one Arrow array.
 
     Dictionaries (categoricals, enums), runs, views and extension types come out as what they stand for.
-    Raises `TypeError`, naming the type, for what is no column of one type.
+    Raises `TypeError`, naming the type, for anything but a column of one type.
 
     >>> as_array(["a", float("nan"), None]).null_count, as_array([1.5, float("nan"), None]).null_count
     (2, 1)

@@ -101,8 +101,8 @@ def as_values(values: Any, decimals: bool = False) -> Values:
     seconds or in nanoseconds (which are cut to the microsecond), and a time without a zone is taken as UTC;
     times of day and durations become microseconds too.
 
-    Nulls are skipped, as in SQL: None, NA, NaT, what a NumPy mask hides. NaN is no null but a float, and all
-    NaN are one value; quantiles, in whose order it has no place, skip it. Only beside values that are no
+    Nulls are skipped, as in SQL: None, NA, NaT, what a NumPy mask hides. NaN is not null but a float, and all
+    NaN are one value; quantiles, in whose order it has no place, skip it. Only beside values that are not
     numbers is NaN a gap, as pandas writes it, and skipped.
 
     `decimals` become float64 where a family adds up or orders numbers. Raises `TypeError`, naming the type

@@ -16,7 +16,7 @@ def as_numbers(values: Any, dtype: Any, family: str) -> Values:
     """`values` with `numbers` of `dtype` (float64, float32 or int64); `family` names the sketch in errors.
 
     Whole numbers become floats, also those above 2^63, and so do decimals; neither floats nor decimals become
-    whole. Raises `TypeError` for types that are no numbers and `SketchError` for unsigned numbers beyond
+    whole. Raises `TypeError` for types that are not numbers and `SketchError` for unsigned numbers beyond
     int64.
 
     >>> as_numbers([1, None, 2], np.float64, "KLL").numbers.tolist()

@@ -46,7 +46,7 @@ class Sketch(Shared, ABC):
 
     Two sketches are equal (``==``) that are of one family, have the same parameters and the same bytes. For
     some families these depend on the order of the values, too, so equal data may give unequal sketches. A
-    sketch can be changed, so it can't be hashed: it is no key of a dict and no member of a set.
+    sketch can be changed, so it can't be hashed: it can't be a key of a dict or a member of a set.
     """
 
     family: ClassVar[str]

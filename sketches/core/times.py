@@ -50,7 +50,7 @@ def as_times(time: Any, rows: int, family: str, null: int | None = None) -> np.n
 
     Takes timestamps and dates as `micros` does, and whole numbers as microseconds. `null` is what a row
     without a time gets; where there is none, it raises `ValueError`, as it does for another number of times
-    than `rows`. Raises `TypeError` for what is no time.
+    than `rows`. Raises `TypeError` for values that are not times.
 
     >>> as_times([1, 2], 2, "a sample").tolist(), as_times(7, 3, "a sample").tolist()
     ([1, 2], [7, 7, 7])

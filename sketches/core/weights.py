@@ -36,7 +36,7 @@ def as_weights(weights: Any, rows: int) -> np.ndarray:
 def as_doubles(given: Any, rows: int, expected: str) -> np.ndarray:
     """One float64 a row; one number stands for all rows, a null is NaN. `expected` begins the errors.
 
-    Raises `ValueError` for another length and `TypeError` for what is no number.
+    Raises `ValueError` for another length and `TypeError` for values that are not numbers.
 
     >>> as_doubles([2, 0], 2, "expected one weight").tolist()
     [2.0, 0.0]

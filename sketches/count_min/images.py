@@ -65,7 +65,7 @@ def parse(data: bytes | memoryview, conservative: bool = False) -> Image:
     if version != 1:
         raise SketchError(f"count-min: expected version 1, got {version}")
     if not 1 <= depth <= MAX_DEPTH or not 1 <= width <= MAX_CELLS // depth or total < 0:
-        raise SketchError(f"count-min: depth {depth}, width {width} and total {total} are no sketch's")
+        raise SketchError(f"count-min: depth {depth}, width {width} and total {total} don't make a sketch")
     if size != image_size(depth, width):
         raise SketchError(
             f"count-min: {depth} rows of {width} take {image_size(depth, width)} bytes, got {size}"

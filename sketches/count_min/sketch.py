@@ -158,7 +158,7 @@ class CountMin(Sketch):
         """
         self._match(other, "subtract")
         if other.total > self.total or (other._table > self._table).any():
-            raise SketchError("count-min: can't subtract a sketch that is no part of this one")
+            raise SketchError("count-min: can't subtract a sketch that is not a part of this one")
         self._table -= other._table
         self.total -= other.total
         return self

@@ -182,7 +182,7 @@ def read_image(data: bytes) -> tuple[float, float, list[tuple[np.ndarray, np.nda
     try:
         message.ParseFromString(bytes(data))
     except DecodeError:
-        raise SketchError(f"DDSketch: these {len(data)} bytes are no DDSketch protobuf") from None
+        raise SketchError(f"DDSketch: these {len(data)} bytes are not a DDSketch protobuf") from None
     mapping, zeros = message.mapping, message.zeroCount
     if not 1 < mapping.gamma < 10 or mapping.interpolation != 0 or mapping.indexOffset != 0:
         raise SketchError(

@@ -49,14 +49,14 @@ def test_the_command_line_starts_without_any_engine() -> None:
     ("arguments", "message"),
     [
         (["query", "nowhere.parquet"], "nowhere.parquet: there is no such file or folder"),
-        (["query", "TABLES", "--from", "noon"], "'noon' is no time"),
+        (["query", "TABLES", "--from", "noon"], "'noon' is not a time"),
         (["query", "TABLES", "--every", "45m"], "choose a multiple"),
         (["query", "TABLES", "--by", "country"], "country is not a key of this table"),
         (
             ["top", "TABLES", "--from", "2027-01-01"],
             "no window lies in that span; there are windows from 2026",
         ),
-        (["top", "TABLES", "--column", "users"], "users is no top_k column; the table has tags"),
+        (["top", "TABLES", "--column", "users"], "users is not a top_k column; the table has tags"),
         (["inspect", "PLAIN"], "not a table of sketches"),
         (["inspect", "TEXT"], "text.parquet: "),
         (["inspect", "EMPTY"], "no file in this folder"),

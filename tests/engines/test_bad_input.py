@@ -39,7 +39,7 @@ LATE, COUNTED = "late", "counted"
 MESSAGES: dict[str, tuple[bytes | None, str]] = {
     "plain text": (b"oops", "not JSON: byte 0"),
     "a line cut off": (changed()[:25], "not JSON"),
-    "bytes that are no text": (b'{"user": 1, "at": "\xff\xfe"}', "text that is not Unicode"),
+    "bytes that are not text": (b'{"user": 1, "at": "\xff\xfe"}', "text that is not Unicode"),
     "no object": (b"[1, 2]", "not a JSON object"),
     "an empty value": (b"", "an empty value"),
     "no value": (None, "a tombstone"),

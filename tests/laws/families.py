@@ -57,7 +57,7 @@ def held(promise: Promise, **said: Any) -> dict[str, Any]:
 
 
 # Cuts change bytes where the package draws coins by the clock (REQ, classic quantiles, VarOpt), and in the
-# last digits of sums where weights are no whole numbers (decayed quantiles); promises hold all the same.
+# last digits of sums where weights are not whole numbers (decayed quantiles); promises hold all the same.
 SAID: dict[str, dict[str, Any]] = {
     "distinct": held(
         promises.distinct,

@@ -48,5 +48,5 @@ def as_exception(ask: Callable[[], T]) -> T:
         raise
     except:  # noqa: E722
         raised: Any = sys.exc_info()[1]
-    # Not raised within the handler, where it would take what is no exception for its context.
+    # Not raised within the handler, where it would take something that is not an exception as its context.
     raise KafkaException(raised)

@@ -1,4 +1,4 @@
-"""Recorded streams: every format's events become posts, each once; what is no event is passed on."""
+"""Recorded streams: every format's events become posts, each once; other lines are passed on."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_packed_file_is_that_file(recordings: Path, tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert posts(packed) == posts(plain)
     packed.write_bytes(packed.read_bytes()[:100])
-    with pytest.raises(RecordingError, match="it is no whole gzip file"):
+    with pytest.raises(RecordingError, match="the gzip file is incomplete"):
         Recording.open(packed)
 
 
@@ -241,5 +241,5 @@ def test_a_folder_cannot_be_replayed(tmp_path: Path) -> None:
 def test_a_foreign_event_says_what_is_missing() -> None:
     with pytest.raises(Unrecognised, match="id_str"):
         twitter_v1.post({"created_at": "x", "user": {}})
-    with pytest.raises(Unrecognised, match="is no v1"):
+    with pytest.raises(Unrecognised, match="is not a v1"):
         twitter_v1.post({"id_str": "1", "created_at": "Wed Xyz 10 20:19:24 +0000 2018", "user": {}})

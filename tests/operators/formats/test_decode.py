@@ -66,5 +66,5 @@ def test_a_decoder_that_worker_processes_cannot_import_is_refused_before_they_st
 
 
 def test_what_is_not_a_decoder_is_refused() -> None:
-    with pytest.raises(TypeError, match="no decoder"):
+    with pytest.raises(TypeError, match="not a decoder"):
         stream(json)

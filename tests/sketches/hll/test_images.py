@@ -1,4 +1,4 @@
-"""Bytes that are no HLL sketch: refused by name, or read as a valid sketch; never a crash, never outside."""
+"""Bytes that are not an HLL sketch: refused by name, or read as a valid sketch; never a crash."""
 
 from __future__ import annotations
 
