@@ -41,7 +41,6 @@ TOGETHER = {
     "apps/trending/stream.py": "apps/trending/test_exact.py",
     "apps/trending/watch.py": "apps/trending/test_demo.py",
     "operators/consumer/run.py": "operators/consumer/test_runner.py",
-    "operators/definition/aggregate.py": "operators/definition/test_aggregates.py",
     "operators/definition/asking.py": "laws/test_one_line.py",
     "operators/definition/checked.py": "operators/definition/test_stream.py",
     "operators/definition/sources.py": "operators/definition/test_change.py",

@@ -28,7 +28,7 @@ _STYLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedWindow:
     """A window's answers and the exact ones."""
 
     window: Window
@@ -103,7 +103,7 @@ class Summary:
     engine: str
     account: Account
     seconds: float
-    windows: Sequence[Checked]
+    windows: Sequence[CheckedWindow]
     exact_account: Account
     repeated: int
     title: str = ""
@@ -121,9 +121,9 @@ class Summary:
     ) -> Summary:
         """Check windows against exact answers; a window that only one side has is wrong."""
         known = {window.start: window for window in windows}
-        checked = [Checked(window, exact.windows.get(start, _NONE)) for start, window in known.items()]
+        checked = [CheckedWindow(window, exact.windows.get(start, _NONE)) for start, window in known.items()]
         checked += [
-            Checked(_absent(start, exact), found)
+            CheckedWindow(_absent(start, exact), found)
             for start, found in exact.windows.items()
             if start not in known
         ]
@@ -209,7 +209,7 @@ class Summary:
             )
         return table
 
-    def _tags(self, one: Checked) -> Table:
+    def _tags(self, one: CheckedWindow) -> Table:
         window = one.window
         title = f"\ntop hashtags of {window.start:%H:%M:%S} – {window.end:%H:%M:%S}"
         table = Table(title=title, **_STYLE)
