@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...kafka.clients import LIBRARY_LOG, member_config
-from ...kafka.faults import passing
+from ...kafka.faults import passing, refused
 from ...sketching.delta import Delta
 from ...sketching.lateness import PartitionTime
 from ...sketching.position import Position
@@ -54,7 +54,8 @@ class Ends:
 def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
     """What is in the table topic from an offset of each partition on, or from its first message.
 
-    Raises `KafkaException` if the brokers don't answer, `DeltaError` for a damaged delta.
+    Raises `KafkaException` if the brokers don't answer, `Refused` if this user may not read it, `DeltaError`
+    for a damaged delta.
     """
     settings = {**member_config(config, topic), "enable.partition.eof": True}
     consumer = Consumer(settings, logger=LIBRARY_LOG)
@@ -83,7 +84,7 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
                 ):
                     found[partition].end = message.offset() or 0
                 elif error is not None and not passing(error):
-                    raise KafkaException(error)
+                    raise refused(error, "read the table topic", topic=topic)
         for partition, tail in found.items():
             tail.begin = _edges(consumer, topic, partition)[0]
         return found
