@@ -24,7 +24,8 @@ class KLL(Sketch):
     k = 4,800) in 99 of 100 sketches, at every point at once; the lowest and highest value are exact, and so
     is everything while n ≤ k. NaN and nulls are skipped. `kind` is the item type of the bytes: "double",
     "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins: the same seed,
-    values and merges give the same bytes, and those of datasketches-java seeded alike.
+    values and merges give the same bytes. Of small sketches they are those of datasketches-java seeded alike;
+    deeper ones take values in by blocks, within the same error.
 
     Raises `SketchError` for k outside 8 … 65,535, `TypeError` for values that are not numbers.
 

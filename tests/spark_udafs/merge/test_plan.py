@@ -106,5 +106,5 @@ def test_a_table_of_sketches_goes_to_spark_and_back(
 def test_types_that_spark_lacks_are_named() -> None:
     rows = Stream.from_batches({"at": pl.Datetime("us"), "id": pl.UInt64}, time="at").group_by("id")
     stream = rows.tumbling("1m").agg(n=ask.count())
-    with pytest.raises(TypeError, match=r"'id' is of type uint64, which Spark doesn't have; cast it"):
+    with pytest.raises(TypeError, match=r"'id' has the type uint64, which Spark doesn't have; cast it"):
         partials_of(schema_of(stream), stream.arrow_types())
