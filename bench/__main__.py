@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from bench.processor import head
@@ -43,10 +44,10 @@ def main(words: list[str]) -> int:
             )
         if done.returncode:
             failed += 1
-            console.print(f"[red]{name} failed[/]\n{done.stderr[-3000:]}")
+            console.print(f"[red]{name} failed[/]\n{escape(done.stderr[-3000:])}")
             continue
         if done.stderr.strip():
-            console.print(f"[yellow]{done.stderr.strip()[-1000:]}[/]")
+            console.print(f"[yellow]{escape(done.stderr.strip()[-1000:])}[/]")
         table = Table(title=name, title_justify="left", title_style="bold")
         for column in COLUMNS:
             table.add_column(column, justify="left" if column == "claim" else "right")

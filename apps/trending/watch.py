@@ -107,7 +107,9 @@ def _looks(
         elif elapsed - told >= _TELL or news != said:
             told, said = elapsed, news
             line = f"{elapsed:3.0f} s: {rate:,.0f} posts/s, {read:,} read, {lag:,} behind"
-            live.console.print(f"{line}; {news}" if news else line, highlight=False, soft_wrap=True)
+            live.console.print(
+                f"{line}; {news}" if news else line, highlight=False, markup=False, soft_wrap=True
+            )
         yield latest
         if over and read >= replay.sent:
             return
