@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from ...sketches.core.answers import finite
 from ...sketches.core.arrays import is_scalar
-from ...sketches.core.columns import as_values
 from ...sketches.core.group_numbers import as_groups
+from ...sketches.core.image_columns import as_images
 from ...sketches.core.parameters import whole
 from ...sketches.core.protocol import Groups, Sketch, SketchError
 from .images import MOST_K, Format, Parts, parameter_of
@@ -86,13 +86,9 @@ class BottomKGroups(Groups):
 
     def merge(self, groups: Any, column: pa.Array) -> None:
         """Fold samples in; where two differ in k the smaller k wins. Raises `SketchError` for other bytes."""
-        values = as_values(column)
-        numbers = np.atleast_1d(np.asarray(groups))
-        numbers = as_groups(values.per_value(numbers), len(values), len(self))
-        if len(values):
-            if values.kind != "binary":
-                raise SketchError(f"{self._format.name}: expected a binary column, got {values.kind}")
-            self._merge(numbers, self._format.read(values.offsets.astype(np.int64), values.data))
+        numbers, images = as_images(np.atleast_1d(groups), column, len(self), self._format.name)
+        if len(images):
+            self._merge(numbers, self._format.read(images.offsets, images.data))
 
     def _merge(self, groups: np.ndarray, parts: Parts) -> None:
         rows = parts.samples["seen"].sum(dtype=np.float64) + self._pool.heaps["seen"].max(initial=0)

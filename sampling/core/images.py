@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from ...sketches.core.group_numbers import frozen
 from ...sketches.core.hash import SEED, hash_bytes
+from ...sketches.core.image_columns import image_column
 from ...sketches.core.protocol import SketchError
 from ...sketches.core.random import base_state, group_states
 from . import image_kernels as kernels
@@ -96,7 +97,7 @@ class Format:
     """Whether a sample may hold more than k items."""
 
     def write(self, parts: Parts) -> pa.Array:
-        """One image a sample, as Arrow binary."""
+        """One image a sample, as `binary` (`large_binary` beyond 2 GiB)."""
         code = payloads.code_of(parts.items.type)
         samples = parts.samples
         size, seeded = samples["size"].copy(), samples["seeded"].copy()
@@ -126,12 +127,7 @@ class Format:
             at += length
         checks = _checksums(bounds, out)
         kernels.scatter(frozen(checks.view(np.uint8)), bounds[:-1] + _CHECK_AT, np.full(len(heads), 8), out)
-        wide = bool(bounds[-1] >= 2**31)
-        return pa.Array.from_buffers(
-            pa.large_binary() if wide else pa.binary(),
-            len(heads),
-            [None, pa.py_buffer(bounds if wide else bounds.astype(np.int32)), pa.py_buffer(out)],
-        )
+        return image_column(out, bounds)
 
     def read(self, bounds: np.ndarray, data: np.ndarray) -> Parts:
         """The samples of the images ``data[bounds[i]:bounds[i + 1]]``. Raises `SketchError` for others."""

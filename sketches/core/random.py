@@ -46,18 +46,6 @@ def uniform(state):
     return min((np.float64(mix(state)) + 0.5) * _UNIT, _ALMOST_ONE)
 
 
-def seed_or_entropy(family: str, seed: int | None) -> int:
-    """The seed itself, or without one 64 bits of the system's entropy, other ones at every call.
-
-    Raises `SketchError`, naming the family, for a seed that is not a whole number of 64 bits.
-
-    >>> seed_or_entropy("KLL", 7), seed_or_entropy("KLL", None) == seed_or_entropy("KLL", None)
-    (7, False)
-    """
-    given = seeded(family, seed)
-    return secrets.randbits(64) if given is None else given
-
-
 def base_state(family: str, seed: int | None) -> np.uint64:
     """The state from which those of all groups follow: a seed's, or a random one without a seed."""
     given = seeded(family, seed)
