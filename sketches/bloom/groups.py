@@ -100,12 +100,13 @@ class BloomGroups(Groups):
         data = memoryview(found.data)  # type: ignore[arg-type]
         mine = (self._layout, self._shape, self._seed)
         self._lazy.give(numbers)
-        for row, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
+        for i, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
             image = parse(data[begin:end])
             theirs = (image.layout, Shape(len(image.words), image.k), image.seed)
             if theirs != mine:
+                row = found.row(i)
                 raise SketchError(f"bloom: row {row} is of shape {theirs}, these groups are of {mine}")
-            self._lazy.tables[self._lazy.slots[numbers[row]]] |= image.words
+            self._lazy.tables[self._lazy.slots[numbers[i]]] |= image.words
 
     def to_arrow(self) -> pa.Array:
         """The bytes of the layout as `binary`, one filter a group. Raises `OverflowError` beyond 2 GiB."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import countable
 from ..core.group_numbers import as_groups, grown
-from ..core.image_columns import as_images, image_column
+from ..core.image_columns import as_images, joined_images
 from ..core.java_random import next_ints
 from ..core.lazy_tables import ROWS_AT_ONCE, LazyTables
 from ..core.protocol import Groups, SketchError
@@ -97,8 +97,8 @@ class CountMinGroups(Groups):
         """
         numbers, found = as_images(groups, column, self._n, "count-min")
         data = memoryview(found.data)  # type: ignore[arg-type]
-        for row, (first, end) in enumerate(pairwise(found.offsets.tolist()) if len(found) else ()):
-            image, group = data[first:end], int(numbers[row])
+        for i, (first, end) in enumerate(pairwise(found.offsets.tolist()) if len(found) else ()):
+            image, group, row = data[first:end], int(numbers[i]), found.row(i)
             if image[: len(MAGIC)] == MAGIC:
                 sparse = parse_sparse(image)
                 self._check(row, group, (sparse.depth, sparse.width, sparse.seed), sparse.total)
@@ -140,16 +140,12 @@ class CountMinGroups(Groups):
         """The bytes of `CountMin.to_bytes`, one sketch a group, as `binary` (`large_binary` beyond 2 GiB)."""
         factors = next_ints(self._seed, self._depth)
         empty = np.zeros((self._depth, self._width), np.int64)
-        images = []
-        for group, table in enumerate(self._tables(empty)):
-            total = int(self._total[group])
+
+        def image(table: np.ndarray, total: int) -> bytes:
             sparse = sparse_image(self._seed, total, table)
-            images.append(
-                sparse or header(total, self._depth, self._width, factors) + table.astype(">i8").tobytes()
-            )
-        ends = np.zeros(self._n + 1, np.int64)
-        np.cumsum([len(image) for image in images], out=ends[1:])
-        return image_column(np.frombuffer(b"".join(images), np.uint8), ends)
+            return sparse or header(total, self._depth, self._width, factors) + table.astype(">i8").tobytes()
+
+        return joined_images(map(image, self._tables(empty), self._total.tolist()))
 
     def _tables(self, scratch: np.ndarray) -> Iterator[np.ndarray]:
         """Each group's table, until the next is asked for; `scratch` is one without a count."""

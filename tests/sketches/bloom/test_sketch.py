@@ -144,6 +144,9 @@ def test_groups_equal_single_filters(layout: Any) -> None:
     assert halved[20] == Bloom(300, 0.05, layout)
     with pytest.raises(SketchError, match="row 0 is of shape"):
         BloomGroups(1, 1000, 0.05, layout).merge(np.zeros(1, np.int64), images[:1])
+    late = pa.concat_arrays([pa.nulls(2, pa.binary()), images[:1]])
+    with pytest.raises(SketchError, match="row 2 is of shape"):
+        BloomGroups(1, 1000, 0.05, layout).merge(np.zeros(3, np.int64), late)
 
 
 def test_groups_that_saw_little_cost_little() -> None:

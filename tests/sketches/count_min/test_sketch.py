@@ -179,6 +179,9 @@ def test_groups_equal_single_sketches(kind: str) -> None:
     assert halved[20] == CountMin(0.1, 0.9, 5)
     with pytest.raises(SketchError, match="depth, width and seed"):
         CountMinGroups(1, seed=6).merge(np.zeros(1, np.int64), images[:1])
+    late = pa.concat_arrays([pa.nulls(2, pa.binary()), images[:1]])
+    with pytest.raises(SketchError, match="row 2 "):
+        CountMinGroups(1, seed=6).merge(np.zeros(3, np.int64), late)
 
 
 def test_sparse_bytes_give_way_to_sparks_where_those_are_shorter() -> None:
