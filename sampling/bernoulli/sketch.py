@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from ..core.shares import Share
-from ..reservoir.bounds import share_error
+from ..core.uniform import Uniform
 from .groups import BernoulliSampleGroups
 
 
-class BernoulliSample(Share):
+class BernoulliSample(Uniform, Share):
     """Each row with probability p, on its own: a sample that grows with the stream.
 
     Of n rows it holds a binomial number of mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) of it.
@@ -34,18 +34,6 @@ class BernoulliSample(Share):
     @classmethod
     def _empty(cls, k: int, parameter: float) -> Self:
         return cls(parameter)
-
-    def update(self, values: Any) -> Self:
-        """Add a scalar, a list, a NumPy or Arrow column, or records; nulls are skipped."""
-        return self._update(values)
-
-    def error(self, confidence: float = 0.95) -> float:
-        """How far a share read off the sample is from the stream's, at most, at that confidence.
-
-        Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample is the stream.
-        """
-        error = share_error(len(self), confidence)
-        return error if len(self) < self.n else 0.0
 
 
 BernoulliSampleGroups._single = BernoulliSample

@@ -13,7 +13,7 @@ from ..core.images import Format
 from ..core.items import Rows
 from ..core.jumping import Jumping, JumpingGroups
 from ..core.priority import Bits
-from .bounds import share_error
+from ..core.uniform import share_error
 
 
 class ReservoirGroups(JumpingGroups):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from ..core.jumping import Jumping
-from .bounds import share_error
+from ..core.uniform import Uniform
 from .groups import ReservoirGroups
 
 
-class Reservoir(Jumping):
+class Reservoir(Uniform, Jumping):
     """k rows that stand for all: each set of k rows of the stream is equally likely to be the sample.
 
     For looking at rows, and for estimating anything that can be computed from rows: a share read off the
@@ -46,18 +46,6 @@ class Reservoir(Jumping):
     @classmethod
     def _empty(cls, k: int, parameter: float) -> Self:
         return cls(k)
-
-    def update(self, values: Any) -> Self:
-        """Add a scalar, a list, a NumPy or Arrow column, or records; nulls are skipped."""
-        return self._update(values)
-
-    def error(self, confidence: float = 0.95) -> float:
-        """How far a share read off the sample is from the stream's, at most, at that confidence.
-
-        Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample is the stream.
-        """
-        error = share_error(len(self), confidence)
-        return error if len(self) < self.n else 0.0
 
 
 ReservoirGroups._single = Reservoir

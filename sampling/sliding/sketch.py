@@ -12,7 +12,7 @@ from ...sketches.core.parameters import seconds
 from ..core.bottom_k import BottomK
 from ..core.decay import as_moment
 from ..core.images import Parts
-from ..reservoir.bounds import share_error
+from ..core.uniform import share_error
 from .groups import SlidingWindowSampleGroups
 
 

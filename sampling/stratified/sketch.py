@@ -9,7 +9,7 @@ import pyarrow as pa
 from ...sketches.core.protocol import SketchError
 from ..core.bottom_k import BottomK, plain
 from ..core.images import MOST_K
-from ..reservoir.bounds import share_error
+from ..core.uniform import share_error
 from .groups import StratifiedReservoirGroups
 
 
