@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 
+from ..child import child
 from .steps import Step
 
 _MODULE = "streamgauge.operators.warm.worker"
@@ -57,15 +57,7 @@ class _Worker:
     """One process that takes a step after another; it ends when its standard input does."""
 
     def __init__(self) -> None:
-        paths = os.pathsep.join(path for path in sys.path if path)
-        # In a session of its own: Ctrl-C is for whoever waits for it.
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": paths},
-            start_new_session=True,
-        )
+        self._process = child(_MODULE, own_session=True)  # Ctrl-C is for whoever waits for it
 
     def take(self, step: Step) -> None:
         """Have it take a step; returns when it has. Raises `WarmError` if it can't."""

@@ -16,6 +16,7 @@ import sys
 import threading
 from contextlib import suppress
 
+from ...child import child
 from ..ending import ASKING
 from ..plan import Plan
 
@@ -26,14 +27,7 @@ class WorkerProcess:
     """The run's side of one worker process."""
 
     def __init__(self, plan: Plan) -> None:
-        # Modules that the plan's pickle names must be importable there as they are here.
-        paths = os.pathsep.join(path for path in sys.path if path)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": paths},
-        )
+        self._process = child(_MODULE)
         assert self._process.stdin is not None
         self._said = b""
         # Read while it runs: an error larger than the pipe would keep the process from ending.
