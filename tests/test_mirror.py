@@ -43,6 +43,7 @@ TOGETHER = {
     "operators/consumer/run.py": "operators/consumer/test_runner.py",
     "operators/definition/asking.py": "laws/test_one_line.py",
     "operators/definition/checked.py": "operators/definition/test_stream.py",
+    "operators/definition/rows.py": "operators/definition/test_stream.py",
     "operators/definition/sources.py": "operators/definition/test_change.py",
     "operators/definition/tree.py": "operators/definition/test_row_wise.py",
     "operators/definition/windows.py": "operators/definition/test_stream.py",

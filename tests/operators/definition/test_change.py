@@ -52,7 +52,7 @@ OLD = USERS.agg(posts=count())
             ['step 1 was removed: filter(col("n") > 1)'],
         ),
         (
-            Stream(ROWS.source, None, OLD.steps, OLD.keys, OLD.window).agg(posts=count()),
+            Stream(ROWS.source, None, OLD.steps, keys=OLD.keys, window=OLD.window).agg(posts=count()),
             ["the event time changed from", "to the messages' own timestamps"],
         ),
     ],

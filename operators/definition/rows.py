@@ -1,0 +1,167 @@
+"""Rows of a source, transformed: the part of a stream's definition that comes before groups and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import polars as pl
+
+from ..formats.decode import Decoder
+from ..formats.message_columns import message_columns
+from ..kafka.settings import check_settings, servers
+from .event_time import TIME, event_time, first_line
+from .sources import FrameSource, KafkaSource
+from .steps import Step
+
+_EXAMPLE = '"user": pl.String'
+
+
+@dataclass(frozen=True, eq=False)
+class RowStream:
+    """Where rows come from, which of their columns is the event time, and what is done with each of them."""
+
+    source: KafkaSource | FrameSource
+    time: pl.Expr | None = None
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def from_kafka(
+        cls,
+        topic: str,
+        *,
+        value: Decoder,
+        time: str | pl.Expr | None = None,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        config: Mapping[str, Any] | None = None,
+        message: Sequence[str] | Mapping[str, str] = (),
+        corrupt: Literal["stop", "skip"] = "stop",
+    ) -> Self:
+        """A stream of the messages of `topic`, decoded by `value`, such as ``json({"user": pl.String})``.
+
+        `time` is the column, or an expression over the decoded columns, that holds the event time; without
+        it the messages' own timestamps are taken. Text is read as ISO 8601, in UTC unless it names an
+        offset; for numbers name the unit, as in ``time=pl.from_epoch("at", time_unit="ms")``.
+
+        `message` asks for columns of what comes with the value: ``["key", "offset"]``, or under names of
+        your own, ``{"user": "key", "trace": "header:trace-id"}``. There are ``key`` (text; ``key_bytes`` for
+        its bytes), ``partition``, ``offset``, ``timestamp``, ``header:NAME`` (the text of the last header of
+        that name) and ``headers``, all of them as a list.
+
+        If a broker holds bytes that are no longer messages (a wrong checksum, an impossible length), a run
+        ends with an error that names the partition and the offset. With ``corrupt="skip"`` it goes on
+        behind them, and each of their offsets counts as a dead letter.
+
+        `bootstrap_servers` is ``"host:port"``, several with commas between or as a list; `config` holds
+        further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
+        `ValueError` for a setting that librdkafka doesn't know.
+        """
+        if not isinstance(topic, str) or not topic:
+            raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
+        if not hasattr(value, "decode") or not hasattr(value, "schema"):
+            raise TypeError(
+                f"value is {value!r}, not a decoder; write one such as value=json({{{_EXAMPLE}}})"
+            )
+        if not isinstance(config, Mapping | None):
+            raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
+        check_settings(config or {})
+        beside = message_columns(message, value.schema)
+        if corrupt not in ("stop", "skip"):
+            raise ValueError(f'corrupt is {corrupt!r}; it may be "stop" or "skip"')
+        source = KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {}), beside, corrupt)
+        return cls(source, _time(time, source.schema))
+
+    @classmethod
+    def from_batches(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Self:
+        """A stream of rows that the caller brings as Polars frames of this schema.
+
+        Raises `TypeError` for a time that is not a column or not a time.
+        """
+        found = pl.Schema(schema)
+        return cls(FrameSource(found), _time(time, found))
+
+    def filter(self, *predicates: pl.Expr) -> Self:
+        """Keep the rows for which all predicates hold.
+
+        Raises `TypeError` for anything but expressions, and `ValueError` for columns that don't exist, for
+        expressions that look at other rows, and after `group_by` or `agg`. So do `with_columns` and `select`.
+        """
+        return self._with(Step("filter", predicates))
+
+    def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Self:
+        """Add columns, or replace them. Raises `TypeError` and `ValueError` as `filter` does."""
+        return self._with(Step("with_columns", _expressions(columns, named)))
+
+    def select(self, *columns: str | pl.Expr, **named: pl.Expr) -> Self:
+        """Keep only these columns. Raises `TypeError` and `ValueError` as `filter` does."""
+        return self._with(Step("select", _expressions(columns, named)))
+
+    def explode(self, *columns: str) -> Self:
+        """Make a row for each element of a list column; an empty list leaves one row with a null.
+
+        Raises `TypeError` for a column that isn't a list, and `ValueError` for one that doesn't exist.
+        """
+        for name in columns:
+            if not isinstance(name, str):
+                raise TypeError(f'explode: {name!r} is not a column\'s name; write .explode("tags")')
+            if name in self.columns and not isinstance(self.columns[name], (pl.List, pl.Array)):
+                raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, not a list")
+        return self._with(Step("explode", _expressions(columns, {})))
+
+    @property
+    def kafka_source(self) -> KafkaSource:
+        """The topic it reads. Raises `TypeError` if its rows come from frames, which no engine reads."""
+        if not isinstance(self.source, KafkaSource):
+            raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) can be run")
+        return self.source
+
+    @property
+    def columns(self) -> pl.Schema:
+        """The columns of a row after all steps."""
+        return self.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()
+
+    def arrow_types(self) -> dict[str, Any]:
+        """The Arrow types of `columns`."""
+        return {field.name: field.type for field in self.columns.to_frame().to_arrow().schema}
+
+    def transform(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """Apply all steps to a frame; `carried` names columns that selections must not drop."""
+        for step in self.steps:
+            frame = step.apply(frame, carried)
+        return frame
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether a row may become no row, or several."""
+        return any(step.drops_rows for step in self.steps)
+
+    def _with(self, step: Step) -> Self:
+        for expression in step.expressions:
+            if not isinstance(expression, pl.Expr):
+                hint = 'pl.col("lang") == "en"' if step.verb == "filter" else 'pl.col("price") * 2'
+                raise TypeError(f"{step.verb}: {expression!r} is not an expression; write one such as {hint}")
+        self._check_rows(step.verb)
+        step.check(self.columns)
+        after = replace(self, steps=(*self.steps, step))
+        try:
+            columns = after.columns
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(f"{step.verb}: {first_line(error)}") from None
+        if TIME in columns:
+            raise ValueError(f"{step.verb}: {TIME!r} is a name the stream itself uses; choose another")
+        return after
+
+    def _check_rows(self, verb: str) -> None:
+        """Raise `ValueError` if its rows can't be transformed any more."""
+
+
+def _time(time: str | pl.Expr | None, schema: pl.Schema) -> pl.Expr | None:
+    return None if time is None else event_time(time, schema)
+
+
+def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl.Expr, ...]:
+    plain = tuple(pl.col(column) if isinstance(column, str) else column for column in columns)
+    return plain + tuple(
+        (value if isinstance(value, pl.Expr) else pl.lit(value)).alias(name) for name, value in named.items()
+    )
