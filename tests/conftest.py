@@ -48,10 +48,13 @@ def recordings() -> Path:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One embedded broker for the whole run; `kafka.bootstrap_servers` is its address."""
-    from streamgauge.apps.kafka.broker import EmbeddedKafka
+    """One embedded broker for the whole run; `kafka.bootstrap_servers` is its address.
 
-    with EmbeddedKafka(data=tmp_path_factory.mktemp("kafka")) as broker:
+    `kafka.proxied` is its address by way of `kafka.proxy`, which delays, loses and resets what passes.
+    """
+    from .faulty_proxy import ProxiedKafka
+
+    with ProxiedKafka(data=tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
 
 

@@ -28,13 +28,17 @@ MALFORMED = b'{"user": 1, "at'
 
 @dataclass
 class Posts:
-    """A topic of posts, one every 10 ms of event time; one in 500 malformed, one in 50 delayed for long."""
+    """A topic of posts, one every 10 ms of event time; one in 500 malformed, one in 50 delayed for long.
+
+    They are sent to `kafka`, and read from `servers` if that is another way to it.
+    """
 
     kafka: Any
     topic: str
     partitions: int
     config: dict[str, Any] = field(default_factory=dict)
     sent: list[list[bytes]] = field(default_factory=list)
+    servers: str | None = None
 
     def __post_init__(self) -> None:
         self.sent = [[] for _ in range(self.partitions)]
@@ -81,7 +85,7 @@ class Posts:
             self.topic,
             value=json({"user": pl.Int64, "at": pl.Int64, "tags": pl.List(pl.String)}),
             time=pl.from_epoch("at", time_unit="us"),
-            bootstrap_servers=self.kafka.bootstrap_servers,
+            bootstrap_servers=self.servers or self.kafka.bootstrap_servers,
             config={"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000, **self.config},
         )
         return (
@@ -109,8 +113,9 @@ class Posts:
 def posts(kafka: Any) -> Callable[..., Posts]:
     """Makes topics of posts: ``posts(partitions=3)``."""
 
-    def make(partitions: int = 3, broker: Any = None, **config: Any) -> Posts:
-        return Posts(broker or kafka, f"posts-{uuid.uuid4().hex[:8]}", partitions, config)
+    def make(partitions: int = 3, broker: Any = None, servers: str | None = None, **config: Any) -> Posts:
+        name = f"posts-{uuid.uuid4().hex[:8]}"
+        return Posts(broker or kafka, name, partitions, config, servers=servers)
 
     return make
 

@@ -1,0 +1,236 @@
+"""A small TCP proxy between Kafka's clients and a broker that delays, holds back, loses and resets.
+
+It sees where Kafka's requests begin and of what kind they are, so it can lose the answer to a commit after
+the broker has carried it out, which no killed broker does on purpose.
+
+    with ProxiedKafka(data=folder) as kafka:
+        kafka.create_topic("posts")                      # straight to the broker
+        consumer = Consumer({"bootstrap.servers": kafka.proxied, ...})
+        kafka.proxy.delay = 0.2                          # each request and each answer
+        kafka.proxy.lose_answer(Request.END_TRANSACTION) # the next one
+        kafka.proxy.reset()                              # all connections, now
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from collections import Counter
+from contextlib import suppress
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.kafka.node import HOST, free_port
+
+
+class Request(IntEnum):
+    """Kinds of requests, by the numbers of Kafka's protocol."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    COMMIT_OFFSETS = 8
+    FETCH_OFFSETS = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    BEGIN_PRODUCER = 22
+    ADD_PARTITIONS = 24
+    ADD_OFFSETS = 25
+    END_TRANSACTION = 26
+    COMMIT_IN_TRANSACTION = 28
+    GROUP_HEARTBEAT = 68
+
+
+class FaultyProxy:
+    """Passes on what clients at `address` and the broker at `target` say, as faultily as it is told.
+
+    `delay` holds back each request and each answer for so many seconds. While `holding`, nothing passes and
+    no connection ends; while `away`, new connections are reset. `injected` counts the faults by name.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.delay = 0.0
+        self.holding = self.away = False
+        self.injected: Counter[str] = Counter()
+        self.seen: Counter[int] = Counter()
+        self._lost_requests: Counter[int] = Counter()
+        self._lost_answers: Counter[int] = Counter()
+        self._connections: set[_Connection] = set()
+        self._loop = asyncio.new_event_loop()
+        self._listening = socket.create_server((HOST, 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._run, name="faulty-proxy", daemon=True)
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """For ``bootstrap.servers``, if the broker tells its clients this address too."""
+        return f"{HOST}:{self.port}"
+
+    def lose_request(self, kind: Request, times: int = 1) -> None:
+        """Reset the connection in place of passing on the next requests of a kind."""
+        self._lost_requests[kind] += times
+
+    def lose_answer(self, kind: Request, times: int = 1) -> None:
+        """Pass on the next requests of a kind, and reset the connection in place of their answers."""
+        self._lost_answers[kind] += times
+
+    def waiting(self) -> int:
+        """How many of the requests and answers that are to be lost have not been yet."""
+        return self._lost_requests.total() + self._lost_answers.total()
+
+    def reset(self) -> int:
+        """Reset all connections; gives how many there were."""
+        return asyncio.run_coroutine_threadsafe(self._reset(), self._loop).result(30)
+
+    def mend(self) -> None:
+        """No fault from now on."""
+        self.delay, self.holding, self.away = 0.0, False, False
+        self._lost_requests.clear()
+        self._lost_answers.clear()
+
+    def close(self) -> None:
+        """Reset all connections and listen no more."""
+        self.away = True
+        self.reset()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._listening.close()
+        self._loop.close()
+
+    def loses(self, kind: int, told: str) -> bool:
+        """Whether this request, or the answer to it, is to be lost; for a connection to ask once."""
+        wanted = self._lost_requests if told == "request" else self._lost_answers
+        if wanted[kind] <= 0:
+            return False
+        wanted[kind] -= 1
+        self.injected[f"{told} lost: {Request(kind).name}"] += 1
+        return True
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._listening))
+        self._loop.run_forever()
+        for task in (left := asyncio.all_tasks(self._loop)):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.away:
+            self.injected["connection refused"] += 1
+            return _break(writer)
+        try:
+            onward = await asyncio.open_connection(HOST, self.target)
+        except OSError:
+            return _break(writer)
+        connection = _Connection(self, (reader, writer), onward)
+        self._connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self._connections.discard(connection)
+
+    async def _reset(self) -> int:
+        found = list(self._connections)
+        for connection in found:
+            connection.reset()
+        self.injected["connection reset"] += len(found)
+        return len(found)
+
+
+_Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class _Connection:
+    """One client's connection; what it waits for an answer to is known by the requests' own numbers."""
+
+    def __init__(self, proxy: FaultyProxy, client: _Ends, broker: _Ends) -> None:
+        self._proxy, self._client, self._broker = proxy, client, broker
+        self._asked: dict[int, int] = {}
+
+    async def run(self) -> None:
+        ways = [
+            asyncio.create_task(self._pass(self._client[0], self._broker[1], self._lost_request)),
+            asyncio.create_task(self._pass(self._broker[0], self._client[1], self._lost_answer)),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            self.reset()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    def reset(self) -> None:
+        _break(self._client[1])
+        _break(self._broker[1])
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lost: Any) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                size = await reader.readexactly(4)
+                body = await reader.readexactly(struct.unpack(">i", size)[0])
+                if lost(body):
+                    return
+                if self._proxy.delay:
+                    self._proxy.injected["delayed"] += 1
+                    await asyncio.sleep(self._proxy.delay)
+                while self._proxy.holding:
+                    await asyncio.sleep(0.01)
+                writer.write(size + body)
+                await writer.drain()
+
+    def _lost_request(self, body: bytes) -> bool:
+        kind, _, number = struct.unpack_from(">hhi", body)
+        self._proxy.seen[kind] += 1
+        self._asked[number] = kind
+        return self._proxy.loses(kind, "request")
+
+    def _lost_answer(self, body: bytes) -> bool:
+        return self._proxy.loses(self._asked.pop(struct.unpack_from(">i", body)[0], -1), "answer")
+
+
+def _break(writer: asyncio.StreamWriter) -> None:
+    """Close a connection as a machine that is gone does: by a reset, whatever is still to be sent."""
+    own = writer.get_extra_info("socket")
+    with suppress(OSError):
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+class ProxiedKafka(EmbeddedKafka):
+    """A broker with a second listener, `proxied`, whose clients all come through `proxy`."""
+
+    def __init__(self, data: Path | None = None) -> None:
+        ports: set[int] = set()
+        while len(ports) < 3:
+            ports.add(free_port())
+        plain, second, controller = ports
+        self.proxy = FaultyProxy(second)
+        settings = {
+            "controller.quorum.voters": f"1@{HOST}:{controller}",
+            "listeners": (
+                f"PLAINTEXT://{HOST}:{plain},PROXIED://{HOST}:{second},CONTROLLER://{HOST}:{controller}"
+            ),
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{plain},PROXIED://{self.proxy.address}",
+            "listener.security.protocol.map": ("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"),
+        }
+        super().__init__(plain, data, settings=settings)
+
+    @property
+    def proxied(self) -> str:
+        """The address through the proxy, for ``bootstrap.servers``."""
+        return self.proxy.address
+
+    def __exit__(self, *told: object) -> None:
+        super().__exit__(*told)
+        self.proxy.close()
