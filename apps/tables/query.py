@@ -51,10 +51,11 @@ def query(
     from rich.text import Text
 
     from ...operators.table import query as ask
+    from ...operators.table.jsonable import jsonable
     from ...operators.table.merge import merge
     from ...operators.table.schema import END, START, aggregates_of, keys_of
     from .stored import moment, read
-    from .written import answer, cell, jsonable, span
+    from .written import answer, cell, span
 
     found = read(table, moment(since), moment(until))
     if every is not None or by is not None:
