@@ -45,6 +45,7 @@ TOGETHER = {
     "operators/definition/checked.py": "operators/definition/test_stream.py",
     "operators/definition/rows.py": "operators/definition/test_stream.py",
     "operators/definition/sources.py": "operators/definition/test_change.py",
+    "operators/definition/steps.py": "operators/definition/test_stream.py",
     "operators/definition/tree.py": "operators/definition/test_row_wise.py",
     "operators/definition/windows.py": "operators/definition/test_stream.py",
     "operators/formats/memory.py": "operators/formats/test_json.py",

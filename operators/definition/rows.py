@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -12,8 +12,9 @@ from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
 from .event_time import TIME, event_time, first_line
+from .functions import Batches, FunctionStep
 from .sources import FrameSource, KafkaSource
-from .steps import Step
+from .steps import RowStep, Step
 
 _EXAMPLE = '"user": pl.String'
 
@@ -24,7 +25,7 @@ class RowStream:
 
     source: KafkaSource | FrameSource
     time: pl.Expr | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RowStep, ...] = ()
 
     @classmethod
     def from_kafka(
@@ -109,6 +110,36 @@ class RowStream:
                 raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, not a list")
         return self._with(Step("explode", _expressions(columns, {})))
 
+    def map_batches(
+        self, function: Callable[[Any], Any], schema: Mapping[str, Any], *, batches: Batches = "polars"
+    ) -> Self:
+        """Put rows through a function of your own, many at a time; `schema` has the columns that it gives.
+
+        The function gets a `polars.DataFrame` with all columns there are, or a `pyarrow.RecordBatch` with
+        ``batches="arrow"``, and gives one of the same height: a row for each, in their order, with at least
+        the columns of `schema`, which are those of the rows from here on. To drop rows, filter after it; to
+        multiply them, give lists and explode.
+
+        **It must look at each row by itself**: how messages are cut into batches is not promised, and is
+        another way after a restart. If it raises, the rows on which it does so by themselves become dead
+        letters. If it gives another number of rows, or other columns or types than it promised, the run ends
+        with an error that names it. It is part of the stream's definition by its name and its code.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count
+        >>> def score(rows: pl.DataFrame) -> pl.DataFrame:
+        ...     return rows.select("at", score=rows["text"].str.len_chars().cast(pl.Float64))
+        >>> posts = Stream.from_batches({"text": pl.String, "at": pl.String}, time="at")
+        >>> scored = posts.map_batches(score, {"score": pl.Float64}).filter(pl.col("score") > 2)
+        >>> tester = StreamTester(scored.tumbling("1m").agg(posts=count()))
+        >>> tester.feed([{"text": text, "at": "2026-01-01T00:00:01"} for text in ("a", "abc")])
+        Account(read=2, counted=1, filtered=1, late=0, dead_lettered=0)
+
+        Raises `TypeError` for what is not a function, or a schema that does not name columns and their Polars
+        types, and `ValueError` for another `batches`, and after `group_by` or `agg`.
+        """
+        return self._then(FunctionStep(function, schema, batches))
+
     @property
     def kafka_source(self) -> KafkaSource:
         """The topic it reads. Raises `TypeError` if its rows come from frames, which no engine reads."""
@@ -131,16 +162,14 @@ class RowStream:
             frame = step.apply(frame, carried)
         return frame
 
-    @property
-    def drops_rows(self) -> bool:
-        """Whether a row may become no row, or several."""
-        return any(step.drops_rows for step in self.steps)
-
     def _with(self, step: Step) -> Self:
         for expression in step.expressions:
             if not isinstance(expression, pl.Expr):
                 hint = 'pl.col("lang") == "en"' if step.verb == "filter" else 'pl.col("price") * 2'
                 raise TypeError(f"{step.verb}: {expression!r} is not an expression; write one such as {hint}")
+        return self._then(step)
+
+    def _then(self, step: RowStep) -> Self:
         self._check_rows(step.verb)
         step.check(self.columns)
         after = replace(self, steps=(*self.steps, step))

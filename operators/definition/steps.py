@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import polars as pl
 
@@ -17,6 +17,27 @@ Verb = Literal["filter", "with_columns", "explode", "select"]
 # An empty list leaves a row with a null: the only way before Polars had a choice, not its default since 2.0.
 _CHOICE = "empty_as_null" in signature(pl.LazyFrame.explode).parameters
 _EMPTY_STAYS: dict[str, Any] = {"empty_as_null": True, "keep_nulls": True} if _CHOICE else {}
+
+
+class RowStep(Protocol):
+    """What all steps have: rows in, rows out, none of which depends on how batches are cut."""
+
+    @property
+    def verb(self) -> str:
+        """The method of a stream that makes it."""
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether rows may be fewer or more after it."""
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Raise `TypeError` or `ValueError` unless it can be applied to rows of these columns."""
+
+    def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """`frame` transformed; `carried` names columns that must not be dropped."""
+
+    def definition(self) -> list[Any]:
+        """As plain JSON: the verb, and the rest in words."""
 
 
 @dataclass(frozen=True, eq=False)

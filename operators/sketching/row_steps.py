@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ..definition.event_time import TIME, in_utc, why_none
+from ..definition.functions import is_wrong_rows
 from ..definition.stream import Stream
 from ..formats.failures import why
 
@@ -69,6 +70,8 @@ class RowSteps:
             columns = [*stream.keys, *(column for a in asked for column in a.columns)]
         self._wanted = list(dict.fromkeys(columns))
         self._expected = list(stream.source.schema)
+        # A function is called for every row, whether or not anything of what it gives is needed.
+        self._carries = any(step.drops_rows or step.verb == "map_batches" for step in stream.steps)
         self._of_time = [] if stream.time is None else stream.time.meta.root_names()
 
     def apply(self, frame: pl.DataFrame, refuse: Refuse) -> Stepped:
@@ -83,7 +86,7 @@ class RowSteps:
         if not self._stream.steps:
             return Stepped(frame.select(self._wanted), numbers, 0)
         rows, found = _attempt(Rows(frame, numbers), self._transformed, refuse)
-        if not self._stream.drops_rows:
+        if not self._carries:
             return Stepped(found, rows.numbers, 0)
         left = found[TIME].to_numpy()
         return Stepped(found.select(self._wanted), left, len(rows.numbers) - len(once(left)))
@@ -126,7 +129,7 @@ class RowSteps:
 
     def _transformed(self, rows: Rows) -> pl.DataFrame:
         frame, carried = rows.frame.lazy(), tuple[str, ...]()
-        if self._stream.drops_rows:
+        if self._carries:
             # A name that streams reserve.
             carried = (TIME,)
             frame = frame.with_columns(pl.Series(TIME, rows.numbers))
@@ -151,6 +154,8 @@ def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows
     try:
         return rows, run(rows)
     except BaseException as error:
+        if is_wrong_rows(error):
+            raise
         failed = np.zeros(len(rows.numbers), bool)
         for number, reason in _failures(rows, run, 0, error):
             failed[number] = True
@@ -177,4 +182,6 @@ def _failures(
         try:
             run(part)
         except BaseException as inner:
+            if is_wrong_rows(inner):
+                raise
             yield from _failures(part, run, start + low, inner)

@@ -1,0 +1,128 @@
+"""A user's function over batches of rows, as a step of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import cloudpickle
+import polars as pl
+import pyarrow as pa
+
+from .function_text import function_text
+from .text import type_text
+
+Batches = Literal["polars", "arrow"]
+
+_OLDEST = pl.CompatLevel.oldest()
+_EXAMPLE = 'map_batches(score, {"user": pl.String, "score": pl.Float64})'
+
+
+class WrongRows(TypeError):
+    """A function of the user's gave rows other than it promised; no row is to blame, so the run ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionStep:
+    """A function that is given frames and gives frames of the same height, in the columns of `schema`."""
+
+    function: Callable[[Any], Any]
+    schema: Mapping[str, Any]
+    batches: Batches = "polars"
+    verb = "map_batches"
+    drops_rows = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Worker processes can't import what stands in a script or within a function.
+        return _restored, (cloudpickle.dumps(self.function), dict(self.schema), self.batches)
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Raise `TypeError` for what is not a function, or not a schema, and `ValueError` for a format."""
+        if function_text(self.function) is None or isinstance(self.function, type):
+            raise TypeError(
+                f"map_batches: {self.function!r} is not a function; write {_EXAMPLE}, or name an object's "
+                "method"
+            )
+        if not isinstance(self.schema, Mapping) or not self.schema:
+            raise TypeError(
+                f"map_batches: {self.schema!r} does not name the columns that {self.name} gives; write "
+                f"{_EXAMPLE}"
+            )
+        for name, dtype in self.schema.items():
+            if not isinstance(name, str) or not isinstance(dtype, (pl.DataType, type(pl.Int64))):
+                raise TypeError(
+                    f"map_batches: {name!r}: {dtype!r} is not a column and its Polars type; write {_EXAMPLE}"
+                )
+        if self.batches not in ("polars", "arrow"):
+            raise ValueError(f'map_batches: batches is {self.batches!r}; it may be "polars" or "arrow"')
+
+    def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """`frame` through the function; `carried` names columns that go past it."""
+
+        def run(rows: pl.DataFrame) -> pl.DataFrame:
+            return (
+                self.called(rows.drop(carried)).hstack(rows.select(carried)) if carried else self.called(rows)
+            )
+
+        beside = frame.collect_schema() if carried else {}
+        schema = pl.Schema({**self.schema, **{name: beside[name] for name in carried}})
+        # The function sees all columns and all rows, whatever later steps need of them.
+        return frame.map_batches(run, predicate_pushdown=False, projection_pushdown=False, schema=schema)
+
+    def called(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """What the function gives for a frame. Raises `WrongRows`, and what the function raises."""
+        schema = pl.Schema(self.schema)
+        if not rows.height:
+            return schema.to_frame()
+        found: Any
+        if self.batches == "arrow":
+            found = self.function(rows.rechunk().to_arrow(compat_level=_OLDEST).to_batches()[0])
+            if isinstance(found, (pa.RecordBatch, pa.Table)):
+                found = pl.from_arrow(found)
+        else:
+            found = self.function(rows)
+        if not isinstance(found, pl.DataFrame):
+            wanted = "pl.DataFrame" if self.batches == "polars" else "pa.RecordBatch"
+            raise WrongRows(f"map_batches: {self.name} gave a {type(found).__name__}, not a {wanted}")
+        if found.height != rows.height:
+            raise WrongRows(
+                f"map_batches: {self.name} made {found.height} rows of {rows.height}; it must give a row for "
+                "each, in their order; to drop rows filter after it, to multiply them give a list and explode"
+            )
+        return self._in_schema(found, schema)
+
+    def _in_schema(self, found: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+        if missing := [name for name in schema if name not in found.columns]:
+            raise WrongRows(
+                f"map_batches: {self.name} gave no column {missing[0]!r}, only {', '.join(found.columns)}"
+            )
+        for name, dtype in schema.items():
+            given = found[name]
+            if given.dtype != dtype and given.null_count() < found.height:
+                raise WrongRows(
+                    f"map_batches: {self.name} gave {name!r} as {given.dtype}, but its schema says {dtype}"
+                )
+        return found.select(found[name].cast(dtype) for name, dtype in schema.items())
+
+    @property
+    def name(self) -> str:
+        """What errors call the function."""
+        return (function_text(self.function) or "").partition(" #")[0]
+
+    def definition(self) -> list[Any]:
+        """As plain JSON: the verb, the function by name and digest, the columns that it gives."""
+        columns = ", ".join(f'"{name}": {type_text(dtype)}' for name, dtype in self.schema.items())
+        batches = [] if self.batches == "polars" else [f'batches="{self.batches}"']
+        return [self.verb, function_text(self.function), f"{{{columns}}}", *batches]
+
+
+def is_wrong_rows(error: BaseException) -> bool:
+    """Whether an error is `WrongRows`; Polars before 2 tells only its name and text."""
+    return isinstance(error, WrongRows) or (
+        isinstance(error, pl.exceptions.ComputeError) and f"{WrongRows.__name__}: map_batches: " in str(error)
+    )
+
+
+def _restored(pickled: bytes, schema: Mapping[str, Any], batches: Batches) -> FunctionStep:
+    return FunctionStep(cloudpickle.loads(pickled), schema, batches)
