@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .operators.table.query import query as query
     from .operators.table.sets import compare as compare
     from .operators.testing import StreamTester as StreamTester
+    from .operators.watching.logs import log_to as log_to
     from .sampling.bernoulli import BernoulliSample as BernoulliSample
     from .sampling.decayed import DecayedReservoir as DecayedReservoir
     from .sampling.decayed_count import DecayedCount as DecayedCount
@@ -124,6 +125,7 @@ _EXPORTS: dict[str, str] = {
     "as_table": ".spark_udafs.tables",
     "compare": ".operators.table.sets",
     "json": ".operators.formats.json",
+    "log_to": ".operators.watching.logs",
     "merge": ".operators.table.merge",
     "query": ".operators.table.query",
     "register": ".spark_udafs.functions",

@@ -1,0 +1,101 @@
+"""What can be known of a run at one moment, in numbers: metrics, health and the progress line read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..sketching.accounting import Account
+from .buckets import Buckets
+
+State = Literal["running", "ended", "failed"]
+
+_SECONDS = Buckets.upto(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_BYTES = Buckets.upto(*(float(1 << power) for power in range(10, 28, 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class InputFigures:
+    """One input partition: the messages that wait in it, how far its event time is, and whether it is idle.
+
+    What isn't known yet is None; times are int64 microseconds since 1970.
+    """
+
+    lag: int | None = None
+    watermark_us: int | None = None
+    idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFigures:
+    """What sketching workers did, and what they have now; several add up.
+
+    `checkpoints` are their durations in seconds, `deltas` the bytes of each delta, `rebalances` how often
+    partitions came or went, `assigned` the input partitions, as topic and partition.
+
+    >>> both = WorkFigures(rebalances=1) + WorkFigures(assigned=frozenset({("posts", 0)}))
+    >>> both.rebalances, sorted(both.assigned)
+    (1, [('posts', 0)])
+    """
+
+    checkpoints: Buckets = _SECONDS
+    deltas: Buckets = _BYTES
+    rebalances: int = 0
+    assigned: frozenset[tuple[str, int]] = frozenset()
+
+    def __add__(self, other: WorkFigures) -> WorkFigures:
+        return WorkFigures(
+            self.checkpoints + other.checkpoints,
+            self.deltas + other.deltas,
+            self.rebalances + other.rebalances,
+            self.assigned | other.assigned,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """A run at one moment.
+
+    `account`, `inputs` and `watermark_us` are of its whole group, whichever process counted; `work`,
+    `open_windows`, `open_groups`, `state_bytes` and `closed_windows` of this process and its workers.
+    `stalled_seconds` is how long messages have waited with none counted, `since_progress` how long none has
+    been counted, waiting or not. `caught_up` says whether the merger has read its log to the end once,
+    `owned` whether every input partition has a worker somewhere. `why` is the error of a run that failed.
+    """
+
+    group: str
+    state: State = "running"
+    why: str = ""
+    account: Account = field(default_factory=Account)
+    inputs: Mapping[tuple[str, int], InputFigures] = field(default_factory=dict)
+    watermark_us: int | None = None
+    now: float = 0.0
+    duplicates: int = 0
+    overlaps: int = 0
+    open_windows: int = 0
+    open_groups: int = 0
+    state_bytes: int = 0
+    closed_windows: int = 0
+    since_progress: float = 0.0
+    stalled_seconds: float = 0.0
+    owned: bool = False
+    caught_up: bool = False
+    work: WorkFigures = WorkFigures()
+
+    @property
+    def lag(self) -> int | None:
+        """The messages that wait in all partitions; None unless it is known of each."""
+        known = [own.lag for own in self.inputs.values() if own.lag is not None]
+        return sum(known) if known and len(known) == len(self.inputs) else None
+
+    @property
+    def unaccounted(self) -> int:
+        """Messages read that are in no place of the account, or in two: always 0."""
+        own = self.account
+        return own.read - own.counted - own.filtered - own.late - own.dead_lettered
+
+    @property
+    def watermark_lag(self) -> float | None:
+        """Seconds from the watermark to the wall clock; None before there is a watermark."""
+        return None if self.watermark_us is None else self.now - self.watermark_us / 1e6

@@ -1,0 +1,121 @@
+"""Structured logs: each record of ours says which run it is about, and a formatter writes it as JSON.
+
+All loggers of the package are below `streamgauge`. Their records have the fields `FIELDS`: those that a call
+gives as ``extra=``, and of the rest those of the run whose thread it is. So every handler can use them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal, TextIO, get_args
+
+from ..kafka.secrets import without_secrets
+
+FIELDS = ("run", "group", "topic", "partition", "offset")
+
+LogFormat = Literal["text", "json"]
+
+_about: ContextVar[Mapping[str, Any]] = ContextVar("streamgauge-run", default=MappingProxyType({}))
+
+
+class AboutRun(logging.Filter):
+    """Gives a record the fields that it lacks."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always lets the record pass."""
+        about = _about.get()
+        for name in FIELDS:
+            if name in about and not hasattr(record, name):
+                setattr(record, name, about[name])
+        return True
+
+
+_FILTER = AboutRun()
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of this name, whose records say which run they are about."""
+    found = logging.getLogger(name)
+    found.addFilter(_FILTER)
+    return found
+
+
+@contextmanager
+def about(**fields: Any) -> Iterator[None]:
+    """Within the block, records of this thread have these fields."""
+    before = _about.set({**_about.get(), **fields})
+    try:
+        yield
+    finally:
+        _about.reset(before)
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON: `time`, `level`, `logger`, `message`, `FIELDS`, and `error` if any.
+
+    Logins within URLs are hidden, as in all that streamgauge logs.
+
+    >>> told = {"name": "streamgauge.kafka", "levelname": "INFO", "msg": "no http://me:x@box", "created": 0.0}
+    >>> print(JsonFormatter().format(logging.makeLogRecord(told | {"group": "trends"})))
+    {"time": "1970-01-01T00:00:00.000+00:00", "level": "INFO", "logger": "streamgauge.kafka", \
+"message": "no http://…@box", "group": "trends"}
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": without_secrets(record.getMessage()),
+        }
+        told |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        if record.exc_info and record.exc_info[0] is not None:
+            told["error"] = without_secrets(self.formatException(record.exc_info))
+        elif record.exc_text:
+            told["error"] = without_secrets(record.exc_text)
+        return json.dumps(told, ensure_ascii=False, default=str)
+
+
+def log_to(
+    stream: TextIO | None = None, *, format: LogFormat = "text", level: int | str = logging.INFO
+) -> Callable[[], None]:
+    """Write what streamgauge logs to `stream` (standard error by default), as text or as lines of JSON.
+
+    For programs that set up no logging themselves; others give a handler of their own the formatter that
+    this one uses, `streamgauge.operators.watching.logs.JsonFormatter`. The records of worker processes come
+    here, too. Gives what undoes it: call that before calling this again.
+
+    Raises `ValueError` for another format or an unknown level.
+
+    >>> import io
+    >>> from streamgauge import log_to
+    >>> written = io.StringIO()
+    >>> undo = log_to(written, format="json", level="WARNING")
+    >>> logging.getLogger("streamgauge.kafka").warning("waiting for %s", "a broker", extra={"topic": "posts"})
+    >>> undo()
+    >>> told = json.loads(written.getvalue())
+    >>> told["message"], told["topic"], told["level"]
+    ('waiting for a broker', 'posts', 'WARNING')
+    """
+    if format not in get_args(LogFormat):
+        raise ValueError(f"format is {format!r}; it can be {' or '.join(map(repr, get_args(LogFormat)))}")
+    root, handler = logging.getLogger("streamgauge"), logging.StreamHandler(stream or sys.stderr)
+    before = root.level
+    root.setLevel(level)  # raises `ValueError` for a level that isn't known
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JsonFormatter() if format == "json" else text)
+    root.addHandler(handler)
+
+    def undo() -> None:
+        root.removeHandler(handler)
+        root.setLevel(before)
+
+    return undo

@@ -1,0 +1,195 @@
+"""A run's figures in Prometheus's form: names, units and labels by its conventions.
+
+Counters of messages are the whole group's, so several processes of a group tell the same: take ``max by
+(group)`` over them, not the sum. What is of one process alone says so in its help text.
+
+Each input partition has three series, `PARTITIONS` of them at most; totals are of all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from weakref import WeakKeyDictionary
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from .figures import Figures
+from .health import Health
+
+PARTITIONS = 1_000
+"""Input partitions of a run that get series of their own."""
+
+Watched = Callable[[], tuple[Figures, Health]]
+"""Gives a run's figures and health now."""
+
+
+class RunCollector(Collector):
+    """The metrics of all runs that share a registry.
+
+    >>> registry = CollectorRegistry()
+    >>> stop = watch(registry, lambda: (Figures(group="g"), Health(True, True)))
+    >>> registry.get_sample_value("streamgauge_ready", {"group": "g"})
+    1.0
+    >>> stop()
+    >>> registry.get_sample_value("streamgauge_ready", {"group": "g"}) is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self.runs: list[Watched] = []
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, each with the samples of all runs."""
+        return families([watched() for watched in list(self.runs)])
+
+
+_collectors: WeakKeyDictionary[CollectorRegistry, RunCollector] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def watch(registry: CollectorRegistry, watched: Watched) -> Callable[[], None]:
+    """Let a registry show a run; gives what ends that. Any number of runs may share a registry."""
+    with _lock:
+        if registry not in _collectors:
+            _collectors[registry] = RunCollector()
+            registry.register(_collectors[registry])
+        collector = _collectors[registry]
+        collector.runs.append(watched)
+
+    def stop() -> None:
+        with _lock:
+            if watched in collector.runs:
+                collector.runs.remove(watched)
+            if not collector.runs and _collectors.get(registry) is collector:
+                registry.unregister(collector)
+                del _collectors[registry]
+
+    return stop
+
+
+def families(runs: Iterable[tuple[Figures, Health]]) -> Iterator[Metric]:
+    """The metrics of runs, by name."""
+    runs = list(runs)
+    yield from _messages(runs)
+    yield from _inputs(runs)
+    yield from _totals(runs)
+    yield from _work(runs)
+
+
+_Runs = list[tuple[Figures, Health]]
+
+_OUTCOMES = ("counted", "filtered", "late", "dead_lettered")
+
+
+def _messages(runs: _Runs) -> Iterator[Metric]:
+    read = _counter("messages_read", "Messages that the group has read.", ["group"])
+    outcomes = _counter("messages", "Messages of the group by what became of them.", ["group", "outcome"])
+    for figures, _ in runs:
+        read.add_metric([figures.group], figures.account.read)
+        for outcome in _OUTCOMES:
+            outcomes.add_metric([figures.group, outcome], getattr(figures.account, outcome))
+    yield read
+    yield outcomes
+
+
+def _inputs(runs: _Runs) -> Iterator[Metric]:
+    labels = ["group", "topic", "partition"]
+    lag = _gauge("partition_lag_messages", "Messages that wait in an input partition.", labels)
+    mark = _gauge("partition_watermark_timestamp_seconds", "Event time that a partition has reached.", labels)
+    idle = _gauge("partition_idle", "1 if a partition is idle and holds no window open.", labels)
+    for figures, _ in runs:
+        for (topic, partition), own in sorted(figures.inputs.items())[:PARTITIONS]:
+            values = [figures.group, topic, str(partition)]
+            if own.lag is not None:
+                lag.add_metric(values, own.lag)
+            if own.watermark_us is not None:
+                mark.add_metric(values, own.watermark_us / 1e6)
+            idle.add_metric(values, float(own.idle))
+    yield from (lag, mark, idle)
+
+
+_Value = Callable[[Figures, Health], float | None]
+
+_TOTALS: dict[str, tuple[str, _Value]] = {
+    "messages_unaccounted": (
+        "Messages read that are in no place of the account, or in two; always 0.",
+        lambda f, _: f.unaccounted,
+    ),
+    "lag_messages": ("Messages that wait in the input.", lambda f, _: f.lag),
+    "watermark_timestamp_seconds": (
+        "Event time up to which windows are closed.",
+        lambda f, _: None if f.watermark_us is None else f.watermark_us / 1e6,
+    ),
+    "watermark_lag_seconds": ("From the watermark to the wall clock.", lambda f, _: f.watermark_lag),
+    "open_windows": ("Windows that still fill, in this process.", lambda f, _: f.open_windows),
+    "open_groups": ("Groups of windows that still fill, in this process.", lambda f, _: f.open_groups),
+    "state_bytes": ("Bytes of windows that still fill, in this process.", lambda f, _: f.state_bytes),
+    "since_progress_seconds": ("Since a message was counted last.", lambda f, _: f.since_progress),
+    "stalled_seconds": (
+        "For how long messages have waited with none counted.",
+        lambda f, _: f.stalled_seconds,
+    ),
+    "assigned_partitions": (
+        "Input partitions of this process's workers.",
+        lambda f, _: len(f.work.assigned),
+    ),
+    "healthy": ("0 if the run failed, or stands still though messages wait.", lambda _, h: h.healthy),
+    "ready": ("1 once every partition has a worker and the log was read to its end.", lambda _, h: h.ready),
+}
+
+_COUNTS: dict[str, tuple[str, Callable[[Figures], int]]] = {
+    "duplicate_deltas": ("Deltas left out since their range was counted already.", lambda f: f.duplicates),
+    "overlapping_deltas": (
+        "Deltas that counted messages twice; at_least_once only.",
+        lambda f: f.overlaps,
+    ),
+    "closed_windows": ("Windows that this process has given out.", lambda f: f.closed_windows),
+    "rebalances": ("How often partitions came to this process or went.", lambda f: f.work.rebalances),
+}
+
+
+def _totals(runs: _Runs) -> Iterator[Metric]:
+    for name, (told, value) in _TOTALS.items():
+        family = _gauge(name, told, ["group"])
+        for figures, health in runs:
+            if (found := value(figures, health)) is not None:
+                family.add_metric([figures.group], float(found))
+        yield family
+    for name, (told, count) in _COUNTS.items():
+        counter = _counter(name, told, ["group"])
+        for figures, _ in runs:
+            counter.add_metric([figures.group], count(figures))
+        yield counter
+
+
+def _work(runs: _Runs) -> Iterator[Metric]:
+    took = _histogram("checkpoint_duration_seconds", "How long checkpoints of this process took.")
+    size = _histogram("delta_size_bytes", "Bytes of each delta that this process has sent.")
+    for figures, _ in runs:
+        for family, buckets in ((took, figures.work.checkpoints), (size, figures.work.deltas)):
+            counted = [
+                ("+Inf" if bound == float("inf") else str(bound), count)
+                for bound, count in buckets.cumulative
+            ]
+            family.add_metric([figures.group], counted, buckets.total)
+    yield from (took, size)
+
+
+def _gauge(name: str, told: str, labels: list[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"streamgauge_{name}", told, labels=labels)
+
+
+def _counter(name: str, told: str, labels: list[str]) -> CounterMetricFamily:
+    return CounterMetricFamily(f"streamgauge_{name}", told, labels=labels)
+
+
+def _histogram(name: str, told: str) -> HistogramMetricFamily:
+    return HistogramMetricFamily(f"streamgauge_{name}", told, labels=["group"])

@@ -1,0 +1,116 @@
+"""`/metrics`, `/health` and `/ready` over HTTP, for Prometheus and for whoever starts and stops processes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from .health import Health
+
+_LOOPBACK = "127.0.0.1"
+_PATIENCE_SECONDS = 10.0
+
+
+def address_of(given: str | int) -> tuple[str, int]:
+    """Host and port of ``9400`` or ``"0.0.0.0:9400"``: this machine's own unless told.
+
+    Raises `ValueError` for anything else.
+
+    >>> address_of(9400), address_of("0.0.0.0:9400"), address_of("[::1]:9400")
+    (('127.0.0.1', 9400), ('0.0.0.0', 9400), ('::1', 9400))
+    >>> address_of("box:http")
+    Traceback (most recent call last):
+    ValueError: metrics is 'box:http'; write a port, such as 9400, or "host:port"
+    """
+    host, _, port = str(given).rpartition(":")
+    if isinstance(given, bool) or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+        raise ValueError(f'metrics is {given!r}; write a port, such as 9400, or "host:port"')
+    return host.removeprefix("[").removesuffix("]") or _LOOPBACK, int(port)
+
+
+class MetricsServer:
+    """Serves a registry and a health on an address, from threads of its own, until `close`.
+
+    Port 0 takes a free one; `address` says which. Raises `OSError` if the address can't be had.
+    """
+
+    def __init__(self, given: str | int, registry: CollectorRegistry, health: Callable[[], Health]) -> None:
+        host, port = address_of(given)
+
+        class Handler(_Handler):
+            pages: ClassVar = {
+                "/metrics": lambda accepted: _metrics(registry, accepted),
+                "/health": lambda _: _told(health(), "healthy"),
+                "/ready": lambda _: _told(health(), "ready"),
+            }
+
+        class Server(ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        try:
+            self._server = Server((host, port), Handler)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"metrics can't be served at {given!r}: {error.strerror}; "
+                "name another address, or port 0 for a free one",
+            ) from None
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="streamgauge-metrics", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as ``host:port``."""
+        host, port = self._server.server_address[:2]
+        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+_Page = tuple[int, str, bytes]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET of a few pages, and nothing else."""
+
+    pages: ClassVar[dict[str, Callable[[str], _Page]]] = {}
+    timeout = _PATIENCE_SECONDS
+    server_version, sys_version = "streamgauge", ""
+
+    def do_GET(self) -> None:
+        page = self.pages.get(self.path.partition("?")[0])
+        if page is None:
+            return self.send_error(404, f"there are {', '.join(self.pages)}")
+        status, kind, body = page(self.headers.get("Accept", ""))
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: a scrape every few seconds is no news."""
+
+
+def _metrics(registry: CollectorRegistry, accepted: str) -> _Page:
+    encode, kind = choose_encoder(accepted)
+    return 200, kind, encode(registry)
+
+
+def _told(health: Health, asked: str) -> _Page:
+    found = asdict(health)
+    return 200 if found[asked] else 503, "application/json", json.dumps(found).encode()

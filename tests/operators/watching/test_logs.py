@@ -1,0 +1,67 @@
+"""Log records say which run they are about, in JSON if asked, and no secret."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import threading
+
+import pytest
+
+from streamgauge.operators.watching.logs import about, log_to, logger
+
+
+def lines(written: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+def test_a_record_has_the_fields_of_its_thread_and_its_own() -> None:
+    log, written = logger("streamgauge.test"), io.StringIO()
+    undo = log_to(written, format="json")
+    try:
+        with about(group="g", topic="posts"):
+            log.info("one", extra={"partition": 3, "offset": 17})
+            with about(topic="trades"):
+                log.info("two")
+            other = threading.Thread(target=lambda: log.info("three"))
+            other.start()
+            other.join()
+        log.info("four")
+    finally:
+        undo()
+    log.warning("not written any more")
+    found = lines(written)
+    assert [
+        (told["message"], told.get("group"), told.get("topic"), told.get("offset")) for told in found
+    ] == [
+        ("one", "g", "posts", 17),
+        ("two", "g", "trades", None),
+        ("three", None, None, None),
+        ("four", None, None, None),
+    ]
+    assert {"time", "level", "logger"} <= found[0].keys() and found[0]["partition"] == 3
+
+
+def test_a_traceback_is_one_line_and_secrets_are_hidden() -> None:
+    log, written = logger("streamgauge.test"), io.StringIO()
+    undo = log_to(written, format="json")
+    try:
+        try:
+            raise ValueError("no answer from https://me:tr0ut@box/token")
+        except ValueError:
+            log.exception("failed at %s", "https://me:tr0ut@box")
+    finally:
+        undo()
+    [told] = lines(written)
+    assert "ValueError: no answer from https://…@box/token" in str(told["error"])
+    assert "tr0ut" not in written.getvalue()
+
+
+def test_another_format_and_another_level_are_refused() -> None:
+    before = logging.getLogger("streamgauge").handlers[:]
+    with pytest.raises(ValueError, match="format is 'xml'; it can be 'text' or 'json'"):
+        log_to(format="xml")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="LOUD"):
+        log_to(level="LOUD")
+    assert logging.getLogger("streamgauge").handlers == before

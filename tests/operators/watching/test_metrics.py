@@ -1,0 +1,99 @@
+"""A run's figures as Prometheus reads them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parsed
+
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.watching.figures import Figures, InputFigures, WorkFigures
+from streamgauge.operators.watching.health import Health, health_of
+from streamgauge.operators.watching.metrics import PARTITIONS, families, watch
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
+
+
+def figures(group: str = "g", partitions: int = 2, **others: object) -> Figures:
+    inputs = {
+        ("posts", p): InputFigures(lag=p, watermark_us=int((NOON - p) * 1e6), idle=p == 1)
+        for p in range(partitions)
+    }
+    work = WorkFigures(rebalances=3, assigned=frozenset(inputs))
+    for seconds in (0.004, 0.3, 100.0):
+        work = WorkFigures(
+            work.checkpoints.with_value(seconds), work.deltas.with_value(5_000), 3, work.assigned
+        )
+    told = {"account": Account(10, 4, 3, 2, 1), "inputs": inputs, "work": work, "now": NOON + 5}
+    return Figures(**{"group": group, "watermark_us": int(NOON * 1e6), **told, **others})
+
+
+def test_every_figure_is_told_under_its_name() -> None:
+    registry = CollectorRegistry()
+    stop = watch(registry, lambda: (figures(), health_of(figures())))
+
+    def told(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"streamgauge_{name}", {"group": "g", **labels})
+
+    assert told("messages_read_total") == 10
+    outcomes = {"counted": 4, "filtered": 3, "late": 2, "dead_lettered": 1}
+    assert {name: told("messages_total", outcome=name) for name in outcomes} == outcomes
+    assert told("messages_unaccounted") == 0
+    assert told("lag_messages") == 1
+    assert told("partition_lag_messages", topic="posts", partition="1") == 1
+    assert told("partition_idle", topic="posts", partition="0") == 0
+    assert told("partition_watermark_timestamp_seconds", topic="posts", partition="1") == NOON - 1
+    assert told("watermark_timestamp_seconds") == NOON and told("watermark_lag_seconds") == 5
+    assert told("rebalances_total") == 3 and told("assigned_partitions") == 2
+    assert told("checkpoint_duration_seconds_count") == 3
+    assert told("checkpoint_duration_seconds_sum") == 100.304
+    assert told("checkpoint_duration_seconds_bucket", le="0.005") == 1
+    assert told("checkpoint_duration_seconds_bucket", le="60.0") == 2
+    assert told("checkpoint_duration_seconds_bucket", le="+Inf") == 3
+    assert told("delta_size_bytes_bucket", le="16384.0") == 3
+    assert (told("healthy"), told("ready")) == (1, 0)
+    stop()
+    assert generate_latest(registry) == b""
+
+
+def test_a_message_in_no_place_of_the_account_shows() -> None:
+    [found] = [
+        f for f in families([(figures(account=Account(10, 4)), Health(True, True))]) if "unacc" in f.name
+    ]
+    assert found.samples[0].value == 6
+
+
+def test_names_units_and_types_are_those_of_prometheus() -> None:
+    registry = CollectorRegistry()
+    for group in ("one", "two"):
+        watch(registry, lambda group=group: (figures(group), Health(True, True)))
+    found = {family.name: family for family in parsed(generate_latest(registry).decode())}
+    strict = {family.name for family in parsed_openmetrics(openmetrics(registry).decode())}
+    assert strict == found.keys() and len(found) > 20
+    for name, family in found.items():
+        assert re.fullmatch(r"streamgauge_[a-z_]+", name) and family.documentation.endswith(".")
+        assert {sample.labels["group"] for sample in family.samples} == {"one", "two"}
+        if family.type == "histogram":
+            assert name.endswith(("_seconds", "_bytes"))
+
+
+def test_what_is_not_known_is_left_out_and_is_not_0() -> None:
+    unknown = {("posts", 0): InputFigures(), ("posts", 1): InputFigures(lag=5)}
+    found = {
+        f.name: f.samples
+        for f in families([(figures(inputs=unknown, watermark_us=None), Health(True, True))])
+    }
+    assert found["streamgauge_lag_messages"] == found["streamgauge_watermark_lag_seconds"] == []
+    assert [s.labels["partition"] for s in found["streamgauge_partition_lag_messages"]] == ["1"]
+
+
+def test_the_number_of_series_is_bounded() -> None:
+    many = figures(partitions=3 * PARTITIONS)
+    found = list(families([(many, Health(True, True))]))
+    assert sum(len(family.samples) for family in found) < 3 * PARTITIONS + 100
+    [lag] = [family for family in found if family.name == "streamgauge_lag_messages"]
+    assert lag.samples[0].value == sum(range(3 * PARTITIONS))
