@@ -61,6 +61,7 @@ TOGETHER = {
     "operators/sketching/progress.py": "operators/test_testing.py",
     "operators/sketching/panes.py": "operators/sketching/test_sketcher.py",
     "operators/table/spark_footer.py": "spark_udafs/test_tables.py",
+    "operators/watching/figures.py": "operators/watching/test_metrics.py",
     "sampling/decayed_quantiles/sketch.py": "sampling/decayed_count/test_sketch.py",
     "sampling/hash_sample/groups.py": "sampling/bernoulli/test_sketch.py",
     "sketches/exact/extremes.py": "sketches/exact/test_groups.py",
