@@ -57,8 +57,8 @@ class StreamTester:
         self.stream = stream.complete()
         self.refused: list[RefusedRow] = []
         self._now = start.timestamp()
-        self._merger = Merger(stream, range(partitions))
         self._inputs = [Progress(stream, "input", p, 0, clock=self._clock) for p in range(partitions)]
+        self._merger = Merger(stream, [progress.input for progress in self._inputs])
         self._silences = [Silence(self._now) for _ in range(partitions)]
         self._patience_us = int(idle_seconds * 1e6)
         self._log = 0

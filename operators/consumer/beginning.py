@@ -8,6 +8,7 @@ from ..definition.stream import Stream
 from ..formats.decode import check_importable
 from ..kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
 from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
+from ..sketching.position import inputs_of
 from .group.history import GroupHistory
 from .group.nameless import clear_away, group_name
 from .log.messages import TOPIC_CONFIG as TABLE
@@ -24,11 +25,10 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     if options.workers > 1:
         check_importable(source.value)
     client = admin(source.settings)
-    partitions = partitions_of(client, source.topic)
+    partitions = {source.topic: partitions_of(client, source.topic)}
+    ids = {topic: id_of(client, topic) for topic in partitions}
     group_id = options.group_id or _own_group(client, source.topic)
-    history = GroupHistory(
-        client, source.settings, group_id, stream, source.topic, id_of(client, source.topic), partitions
-    )
+    history = GroupHistory(client, source.settings, group_id, stream, partitions, ids)
     if options.group_id is not None:
         history.read()
     table_partitions = ensure_topic(client, history.table_topic, options.table_partitions, TABLE)
@@ -37,7 +37,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     if (dead := options.dead_letter_topic(source.topic)) is not None:
         ensure_topic(client, dead, 1, DEAD_LETTERS)
     bounded, from_now = options.until == "latest", options.start == "latest"
-    ends = end_offsets(client, source.topic, partitions) if bounded or from_now else None
+    ends = end_offsets(client, inputs_of(partitions)) if bounded or from_now else None
     return Plan(
         stream,
         group_id,
@@ -47,7 +47,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
         options,
         ends=ends if bounded else None,
         starts=history.begin(ends if from_now else None),
-        topic_id=history.topic_id,
+        topic_ids=ids,
         table_id=id_of(client, history.table_topic),
     )
 

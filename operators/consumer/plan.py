@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
 from ..kafka.secrets import Settings
+from ..sketching.position import Input, inputs_of
 from .options import RunOptions
 
 
@@ -15,28 +16,33 @@ from .options import RunOptions
 class Plan:
     """One run of a stream on Kafka: what was asked for, and what was found at its start.
 
-    `group_id` is the group's name, a generated one for a run on its own. `partitions` is the number of input
-    partitions at the start, `ends` the offsets to read up to, by input partition, or None to go on for ever.
-    `starts` says where partitions that the group knows go on; others are read from their first message.
-    `table_partitions` is the number of the table topic's partitions. `topic_id` and `table_id` are the ids of
-    the input topic and the table topic, empty if brokers have none.
+    `group_id` is the group's name, a generated one for a run on its own. `partitions` is how many partitions
+    each input topic has at the start, `ends` the offsets to read up to, or None to go on for ever. `starts`
+    says where partitions that the group knows go on; others are read from their first message.
+    `table_partitions` is the number of the table topic's partitions. `topic_ids`, by input topic, and
+    `table_id` are the topics' ids, empty if brokers have none.
     """
 
     stream: Stream
     group_id: str
     table_topic: str
-    partitions: int
+    partitions: Mapping[str, int]
     table_partitions: int = 1
     options: RunOptions = field(default_factory=RunOptions)
-    ends: Mapping[int, int] | None = None
-    starts: Mapping[int, int] = field(default_factory=dict)
-    topic_id: str = ""
+    ends: Mapping[Input, int] | None = None
+    starts: Mapping[Input, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     table_id: str = ""
 
     @property
     def source(self) -> KafkaSource:
         """The stream's Kafka source. Raises `TypeError` if its rows come from frames."""
         return self.stream.kafka_source
+
+    @property
+    def inputs(self) -> list[Input]:
+        """The input partitions at the start."""
+        return inputs_of(self.partitions)
 
     @property
     def config(self) -> Settings:

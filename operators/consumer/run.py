@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..kafka.topic_watch import TopicWatch
 from ..kafka.topics import TopicError, admin, begin_offsets, end_offsets, remove
 from ..sketching.accounting import Account
+from ..sketching.position import Input, inputs_of
 from ..table.schema import schema_of
 from .log.state import LogState
 from .merge.closed_windows import ClosedWindows
@@ -49,7 +50,7 @@ class Run:
         self._closed = ClosedWindows(
             schema_of(plan.stream), None if plan.ends is not None else options.keep_windows
         )
-        ids = {plan.source.topic: plan.topic_id, plan.table_topic: plan.table_id}
+        ids = {**plan.topic_ids, plan.table_topic: plan.table_id}
         self._topics = TopicWatch(self._admin, ids)
         self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
         self._errors: list[BaseException] = []
@@ -197,7 +198,7 @@ class Run:
             topics()
         except TopicError as error:
             self._errors.insert(0, error)
-        self._merger.partitions_are(self._topics.partitions.get(self.plan.source.topic, self.plan.partitions))
+        self._merger.inputs_are(self._inputs())
 
     def _replace(self, at: int, process: WorkerProcess) -> None:
         error = process.error()
@@ -208,12 +209,15 @@ class Run:
         self._processes[at] = WorkerProcess(self.plan.of_workers)
 
     def _lag(self, state: LogState) -> int | None:
-        topic = self.plan.source.topic
-        partitions = self._topics.partitions.get(topic, self.plan.partitions)
-        starts = {**self.plan.starts, **{p: mark.position.offset for p, mark in state.marks.items()}}
+        starts = {**self.plan.starts, **{w: mark.position.offset for w, mark in state.marks.items()}}
         try:
-            ends = end_offsets(self._admin, topic, partitions, 2.0)
-            starts |= begin_offsets(self._admin, topic, sorted(ends.keys() - starts.keys()), 2.0)
+            ends = end_offsets(self._admin, self._inputs(), 2.0)
+            starts |= begin_offsets(self._admin, sorted(ends.keys() - starts.keys()), 2.0)
         except TopicError:
             return None
-        return sum(max(0, end - starts[p]) for p, end in ends.items())
+        return sum(max(0, end - starts[where]) for where, end in ends.items())
+
+    def _inputs(self) -> list[Input]:
+        """The input partitions that there are now."""
+        known = self._topics.partitions
+        return inputs_of({topic: known.get(topic, n) for topic, n in self.plan.partitions.items()})

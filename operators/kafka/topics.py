@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -15,6 +15,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from .clients import LIBRARY_LOG, client_config
 from .faults import passing, refused
+from .source import TopicPartition
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -28,6 +29,9 @@ process (librdkafka 2.16). So whoever asks must stop waiting by himself."""
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """How an id of sixteen zeros is written, as brokers without ids tell it."""
+
+
+Where = TypeVar("Where", bound=TopicPartition)
 
 
 class TopicError(LookupError):
@@ -110,14 +114,9 @@ def id_of(client: Admin, topic: str) -> str:
         raise TopicError(f"the topic {topic!r} can't be described: {_told(error, topic)}") from None
 
 
-def begin_offsets(client: Admin, topic: str, partitions: list[int], seconds: float) -> dict[int, int]:
+def begin_offsets(client: Admin, places: Iterable[Where], seconds: float = _SECONDS) -> dict[Where, int]:
     """The first offset of these partitions. Raises `TopicError` without an answer."""
-    asked = {KafkaPartition(topic, partition): OffsetSpec.earliest() for partition in partitions}
-    try:
-        found = client.list_offsets(asked, request_timeout=seconds) if asked else {}
-        return {place.partition: done.result(seconds).offset for place, done in found.items()}
-    except (KafkaException, TimeoutError) as error:
-        raise TopicError(f"no broker said where the topic {topic!r} begins: {_told(error, topic)}") from None
+    return _offsets(client, places, OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED, seconds)
 
 
 def _unreadable(error: KafkaError, topic: str) -> TopicError:
@@ -130,30 +129,40 @@ def _told(error: Exception, topic: str) -> str:
     return str(error) if fault is None or passing(fault) else str(_unreadable(fault, topic))
 
 
-def end_offsets(client: Admin, topic: str, partitions: int, seconds: float = _SECONDS) -> dict[int, int]:
+def end_offsets(client: Admin, places: Iterable[Where], seconds: float = _SECONDS) -> dict[Where, int]:
     """The offset after each partition's last committed message. Raises `TopicError` without an answer."""
-    return _latest(client, topic, range(partitions), IsolationLevel.READ_COMMITTED, seconds)
+    return _offsets(client, places, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED, seconds)
 
 
-def high_watermarks(
-    client: Admin, topic: str, partitions: Iterable[int], seconds: float = _SECONDS
-) -> dict[int, int]:
+def high_watermarks(client: Admin, places: Iterable[Where], seconds: float = _SECONDS) -> dict[Where, int]:
     """The offset after each partition's last message, those of open transactions included.
 
     Raises `TopicError` without an answer.
     """
-    return _latest(client, topic, partitions, IsolationLevel.READ_UNCOMMITTED, seconds)
+    return _offsets(client, places, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED, seconds)
 
 
-def _latest(
-    client: Admin, topic: str, partitions: Iterable[int], level: IsolationLevel, seconds: float
-) -> dict[int, int]:
-    asked = {KafkaPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
-    try:
-        found = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
-        return {place.partition: done.result(seconds).offset for place, done in found.items()}
-    except (KafkaException, TimeoutError) as error:
-        raise TopicError(f"no broker said where the topic {topic!r} ends: {_told(error, topic)}") from None
+def _offsets(
+    client: Admin,
+    places: Iterable[Where],
+    spec: OffsetSpec,
+    level: IsolationLevel,
+    seconds: float,
+) -> dict[Where, int]:
+    wanted = {where: KafkaPartition(*where) for where in places}
+    if not wanted:
+        return {}
+    asked = dict.fromkeys(wanted.values(), spec)
+    answers = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+    deadline, found = time.monotonic() + seconds, dict[Where, int]()
+    for where, place in wanted.items():
+        try:
+            found[where] = answers[place].result(max(deadline - time.monotonic(), 0.0)).offset
+        except (KafkaException, TimeoutError) as error:
+            topic, partition = where
+            told = f"no broker said which offsets {topic}[{partition}] has: {_told(error, topic)}"
+            raise TopicError(told) from None
+    return found
 
 
 def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..formats.messages import Broken, Messages
 from ..kafka.outgoing import ANY_PARTITION, Outgoing
+from .position import Input
 
 LARGEST_REASON = 500
 LARGEST_LETTER = 64 * 1024 * 1024
@@ -45,11 +46,10 @@ class DeadLetter:
         return cls(*place, -1, reason, broken.raw, last_offset=next_offset - 1)
 
     @classmethod
-    def of(cls, topic: str, messages: Messages, row: int, reason: str) -> DeadLetter:
+    def of(cls, where: Input, messages: Messages, row: int, reason: str) -> DeadLetter:
         """The dead letter of one message of a batch."""
         return cls(
-            topic,
-            int(messages.partition[row]),
+            *where,
             int(messages.offset[row]),
             int(messages.timestamp[row]),
             reason,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .accounting import Account
 from .lateness import PartitionTime
-from .position import Position
+from .position import Input, Position
 from .silence import Rest
 
 
@@ -39,6 +39,11 @@ class Delta:
     source: str = ""
 
     @property
+    def input(self) -> Input:
+        """The input partition."""
+        return Input(self.topic, self.partition)
+
+    @property
     def end(self) -> Position:
         """The position of its partition after it."""
         return Position(self.next, self.time)
@@ -46,4 +51,4 @@ class Delta:
     @property
     def told(self) -> str:
         """Its range, for error messages."""
-        return f"{self.topic}[{self.partition}] {self.first}…{self.next}"
+        return f"{self.input} {self.first}…{self.next}"

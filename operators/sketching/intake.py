@@ -14,6 +14,7 @@ from ..formats.messages import Broken, Messages
 from ..kafka.source import ReadError
 from .dead_letters import DeadLetter
 from .delta import Delta
+from .position import Input
 from .progress import Progress
 from .remarks import Remarks
 
@@ -33,23 +34,23 @@ class Intake:
         self,
         source: KafkaSource,
         remarks: Remarks,
-        ends: Mapping[int, int] | None = None,
+        ends: Mapping[Input, int] | None = None,
         alive: Callable[[], None] | None = None,
     ) -> None:
         self._source = source
         self._ends = ends
         self._alive = alive
         self.remarks = remarks
-        self.progress: dict[int, Progress] = {}
+        self.progress: dict[Input, Progress] = {}
         self.ready: list[Delta] = []
         self.dead: list[DeadLetter] = []
         self.dead_bytes = 0
-        self._cuts: dict[int, list[int]] = {}
+        self._cuts: dict[Input, list[int]] = {}
 
-    def begin(self, partition: int, progress: Progress, cuts: list[int]) -> None:
+    def begin(self, progress: Progress, cuts: list[int]) -> None:
         """Take up a partition. Its deltas end at each offset of `cuts`, and elsewhere."""
-        self.progress[partition] = progress
-        self._cuts[partition] = sorted(cuts)
+        self.progress[progress.input] = progress
+        self._cuts[progress.input] = sorted(cuts)
 
     def forget(self) -> None:
         """Drop everything that was not delivered; another worker reads it again."""
@@ -68,40 +69,40 @@ class Intake:
         if messages.broken is not None:
             self._skip(messages.broken)
             return
-        if len(_runs(messages.partition)) > _MOST_RUNS:
-            messages = messages.select(np.argsort(messages.partition, kind="stable"))
+        if len(_runs(messages)) > _MOST_RUNS:
+            messages = messages.select(np.lexsort((messages.partition, messages.topic)))
         for part, decoded in self._source.decoded(messages):
             self.remarks.saw(part, decoded)
-            for low, high in _runs(part.partition):
-                partition = int(part.partition[low])
-                if partition in self.progress:
-                    self._check_order(partition, part.offset[low:high])
-                    self._take_run(partition, part, decoded, low, high)
+            for low, high in _runs(part):
+                where = Input(part.topics[part.topic[low]], int(part.partition[low]))
+                if where in self.progress:
+                    _check_order(where, part.offset[low:high])
+                    self._take_run(where, part, decoded, low, high)
         self.remarks.look()
 
-    def pass_to(self, partition: int, offset: int) -> None:
+    def pass_to(self, where: Input, offset: int) -> None:
         """Note that only transactions' markers or gaps are left before `offset`."""
-        progress = self.progress[partition]
-        while self._cuts[partition] and self._cuts[partition][0] <= offset:
-            progress.skip(self._cuts[partition].pop(0))
+        progress = self.progress[where]
+        while self._cuts[where] and self._cuts[where][0] <= offset:
+            progress.skip(self._cuts[where].pop(0))
             self.ready.append(progress.delta())
         progress.skip(offset)
 
-    def end_of(self, partition: int) -> int | None:
+    def end_of(self, where: Input) -> int | None:
         """The offset where a partition's reading ends, if it does."""
-        return None if self._ends is None else self._ends.get(partition, 0)
+        return None if self._ends is None else self._ends.get(where, 0)
 
-    def _take_run(self, partition: int, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
-        progress, offsets = self.progress[partition], messages.offset
+    def _take_run(self, where: Input, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
+        progress, offsets = self.progress[where], messages.offset
         low += int(np.searchsorted(offsets[low:high], progress.next))
-        end = self.end_of(partition)
+        end = self.end_of(where)
         if end is not None:
             high = low + int(np.searchsorted(offsets[low:high], end))
-        cuts = self._cuts[partition]
+        cuts = self._cuts[where]
         while low < high and cuts and cuts[0] <= offsets[high - 1]:
             middle = low + int(np.searchsorted(offsets[low:high], cuts[0]))
             self._sketch(progress, messages, decoded, low, middle)
-            self.pass_to(partition, cuts[0])
+            self.pass_to(where, cuts[0])
             low = middle
         self._sketch(progress, messages, decoded, low, high)
 
@@ -111,14 +112,14 @@ class Intake:
         following = int(messages.offset[high - 1]) + 1
         first, last = np.searchsorted(decoded.refused, [low, high])
         for at in range(first, last):
-            self._refuse(messages, int(decoded.refused[at]), decoded.reasons[at])
+            self._refuse(progress.input, messages, int(decoded.refused[at]), decoded.reasons[at])
         rows = decoded.rows
         low, high = (low, high) if rows is None else np.searchsorted(rows, [low, high])
         numbers: Any = slice(low, high) if rows is None else rows[low:high]
 
         def refuse(refused: np.ndarray, reason: str) -> None:
             for row in (refused + low if rows is None else numbers[refused]).tolist():
-                self._refuse(messages, row, reason)
+                self._refuse(progress.input, messages, row, reason)
 
         if low < high:
             stamps = messages.timestamp[numbers]
@@ -128,38 +129,43 @@ class Intake:
 
     def _skip(self, broken: Broken) -> None:
         """Offsets whose messages can't be read are dead letters, one for a range, and each counts as one."""
-        progress, end = self.progress.get(broken.partition), self.end_of(broken.partition)
+        where = Input(broken.topic, broken.partition)
+        progress, end = self.progress.get(where), self.end_of(where)
         if progress is None:
             return
         last = broken.next if end is None else min(broken.next, end)
-        cuts = self._cuts[broken.partition]
+        cuts = self._cuts[where]
         while progress.next < last:
             first, next_offset = max(broken.first, progress.next), min([last, *cuts[:1]])
             if first < next_offset:
                 self.dead.append(DeadLetter.of_range(broken, first, next_offset))
                 self.dead_bytes += self.dead[-1].size
             progress.skip(next_offset, max(0, next_offset - first))
-            self.pass_to(broken.partition, next_offset)
+            self.pass_to(where, next_offset)
 
-    def _check_order(self, partition: int, offsets: np.ndarray) -> None:
-        """Raise if offsets are out of order: rows that are on time would be judged late."""
-        if (np.diff(offsets) <= 0).any():
-            at = int(np.argmax(np.diff(offsets) <= 0))
-            raise ReadError(
-                f"{self._source.topic}[{partition}] was read out of order: offset {offsets[at + 1]} came "
-                f"after {offsets[at]}; nothing of it was counted, start the run again"
-            )
-
-    def _refuse(self, messages: Messages, row: int, reason: str) -> None:
+    def _refuse(self, where: Input, messages: Messages, row: int, reason: str) -> None:
         if self._alive is not None:
             self._alive()
-        letter = DeadLetter.of(self._source.topic, messages, row, reason)
+        letter = DeadLetter.of(where, messages, row, reason)
         self.dead.append(letter)
         self.remarks.refused(letter)
         self.dead_bytes += letter.size
 
 
-def _runs(partition: np.ndarray) -> list[tuple[int, int]]:
+def _check_order(where: Input, offsets: np.ndarray) -> None:
+    """Raise if offsets are out of order: rows that are on time would be judged late."""
+    if (np.diff(offsets) <= 0).any():
+        at = int(np.argmax(np.diff(offsets) <= 0))
+        raise ReadError(
+            f"{where} was read out of order: offset {offsets[at + 1]} came after {offsets[at]}; nothing of "
+            "it was counted, start the run again"
+        )
+
+
+def _runs(messages: Messages) -> list[tuple[int, int]]:
     """The stretches of consecutive messages of one partition."""
-    edges = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist(), len(partition)]
-    return list(itertools.pairwise(edges)) if len(partition) else []
+    changes = np.diff(messages.partition) != 0
+    if len(messages.topics) > 1:
+        changes |= np.diff(messages.topic) != 0
+    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(messages)]
+    return list(itertools.pairwise(edges)) if len(messages) else []

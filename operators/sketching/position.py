@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .lateness import PartitionTime
+
+
+class Input(NamedTuple):
+    """A partition of an input topic. A pair of a topic and a number is the same key in a mapping."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]"
+
+
+def inputs_of(partitions: Mapping[str, int]) -> list[Input]:
+    """All partitions of topics that have so many each.
+
+    >>> [str(one) for one in inputs_of({"posts": 2, "likes": 1})]
+    ['posts[0]', 'posts[1]', 'likes[0]']
+    """
+    return [Input(topic, number) for topic, count in partitions.items() for number in range(count)]
 
 
 @dataclass(frozen=True, slots=True)

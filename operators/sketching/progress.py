@@ -15,6 +15,7 @@ from .clock import wall_clock
 from .delta import Delta
 from .lateness import PartitionTime
 from .panes import Place
+from .position import Input
 from .row_steps import Refuse
 from .silence import Rest
 from .sketcher import Sketcher
@@ -39,8 +40,7 @@ class Progress:
         clock: Callable[[], float] = wall_clock,
     ) -> None:
         self.stream = stream
-        self.topic = topic
-        self.partition = partition
+        self.input = Input(topic, partition)
         self.first = first
         self.next = first
         self.time = time or PartitionTime()
@@ -61,7 +61,7 @@ class Progress:
         refuse: Refuse,
     ) -> None:
         """Sketch decoded rows of these offsets; `next_offset` follows the last message they came from."""
-        place = Place(self.partition, offsets)
+        place = Place(self.input.partition, offsets)
         found = self._sketcher.add(frame, self.time, timestamps_ms, refuse, place)
         self.account += found
         self.next = max(self.next, next_offset)
@@ -84,8 +84,8 @@ class Progress:
         messages = self._sketcher.messages
         found = Delta(
             fingerprint=self._fingerprint,
-            topic=self.topic,
-            partition=self.partition,
+            topic=self.input.topic,
+            partition=self.input.partition,
             first=self.first,
             next=self.next,
             table=self._sketcher.take() if len(self._sketcher) else None,

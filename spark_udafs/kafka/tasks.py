@@ -17,7 +17,7 @@ from ...operators.formats.messages import HEADERS
 from ...operators.sketching.accounting import Account
 from ...operators.sketching.dead_letters import DeadLetter
 from ...operators.sketching.intake import Intake
-from ...operators.sketching.position import Position
+from ...operators.sketching.position import Input, Position
 from ...operators.sketching.progress import Progress
 from ...operators.sketching.row_steps import RowSteps
 from ...operators.table.schema import schema_of
@@ -161,7 +161,7 @@ def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
             for part, decoded in stream.kafka_source.decoded(messages):
                 remarks.saw(part, decoded)
                 frame, refused = _stepped(steps, decoded)
-                dead = [DeadLetter.of(r.place[0], part, row, reason) for row, reason in refused]
+                dead = [DeadLetter.of(Input(*r.place), part, row, reason) for row, reason in refused]
                 for letter in dead:
                     remarks.refused(letter)
                 letters.add(dead)
@@ -188,7 +188,7 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     letters = Letters(options)
     for r in task.ranges:
         intake = _take_in(options, r, task, letters)
-        progress = intake.progress[r.place[1]]
+        progress = intake.progress[Input(*r.place)]
         again = sum((delta.account for delta in intake.ready), Account())
         delta = progress.delta()
         known = Known(Position(r.end, delta.time), r.known.account + again + delta.account)
@@ -204,21 +204,21 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 
 def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> Intake:
     """Read a range, from where its partition is known."""
-    topic, partition = r.place
+    where = Input(*r.place)
     stream = options.stream
     assert stream is not None
-    remarks = remarks_on(options, topic)
-    intake = Intake(replace(stream.kafka_source, topic=topic), remarks, {partition: r.end})
+    remarks = remarks_on(options, where.topic)
+    intake = Intake(stream.kafka_source, remarks, {where: r.end})
     known = r.known.floored(task.watermark_us)
     first = min(known.position.offset, r.start)
     # Rows that were counted before are cut off; only their account and event time are wanted.
     clock = task.clock_us / 1e6
-    progress = Progress(stream, topic, partition, first, replace(known.position.time), lambda: clock)
-    intake.begin(partition, progress, [r.start] * (first < r.start))
+    progress = Progress(stream, *where, first, replace(known.position.time), lambda: clock)
+    intake.begin(progress, [r.start] * (first < r.start))
     for messages in reading(options, r.place, first, r.end, BATCH_MESSAGES):
         intake.take(messages)
         letters.take(intake, r.start)
-    intake.pass_to(partition, r.end)
+    intake.pass_to(where, r.end)
     letters.take(intake, r.start)
     # In a stream, fields that few messages have may still come.
     remarks.look(1) if task.query else remarks.look(1, 1)

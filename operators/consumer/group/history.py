@@ -26,7 +26,7 @@ from ...kafka.faults import LOST, passing, refused
 from ...kafka.outgoing import Outgoing
 from ...kafka.sending import Faults, produce
 from ...kafka.topics import Admin, TopicError, end_offsets, id_of, made_anew, remove
-from ...sketching.position import Position
+from ...sketching.position import Input, Position, inputs_of
 from ..log.messages import LARGEST, table_topic
 from ..log.snapshots import Snapshot
 from ..log.state import NOTHING
@@ -43,17 +43,16 @@ _TRY_SECONDS = 3.0
 class GroupHistory:
     """A group's committed places by input partition, and the log in its table topic, if there are any.
 
-    `topic_id` is the input topic's id now.
+    `partitions` says how many each input topic has, `topic_ids` are the topics' ids now.
     """
 
     client: Admin
     config: Mapping[str, Any]
     group_id: str
     stream: Stream
-    topic: str
-    topic_id: str
-    partitions: int
-    places: dict[int, Committed] = field(default_factory=dict)
+    partitions: Mapping[str, int]
+    topic_ids: Mapping[str, str]
+    places: dict[Input, Committed] = field(default_factory=dict)
     logs: dict[int, Tail] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -72,9 +71,8 @@ class GroupHistory:
         self._check_definition(set(topics))
         exists = self.existed = self.table_topic in topics
         table_id = id_of(self.client, self.table_topic) if exists else ""
-        for place in self.places.values():
-            if place.topic_id and self.topic_id and place.topic_id != self.topic_id:
-                raise made_anew(self.topic)
+        for where, place in self.places.items():
+            self._check_topic(where.topic, place.topic_id)
             if place.fingerprint and (not exists or (place.table_id and place.table_id != table_id)):
                 raise TopicError(
                     f"the table topic {self.table_topic!r} of the group {self.group_id!r} was deleted"
@@ -84,7 +82,7 @@ class GroupHistory:
         if exists:
             self._recorded = self._read_recorded(self.table_topic)
             self._check_recorded()
-        if exists and len(self.places) < self.partitions:
+        if exists and set(inputs_of(self.partitions)) - self.places.keys():
             starts = dict.fromkeys(topics[self.table_topic].partitions, 0)
             self.logs = read_tail(self.config, self.table_topic, starts)
             self._check_source()
@@ -101,11 +99,11 @@ class GroupHistory:
         try:
             self._check_definition(set(self.client.list_topics(timeout=_SECONDS).topics))
         except DefinitionChanged:
-            if not self.existed and not any(end_offsets(self.client, self.table_topic, 1).values()):
+            if not self.existed and not any(end_offsets(self.client, [(self.table_topic, 0)]).values()):
                 remove(self.client, [self.table_topic], [])
             raise
         if self._recorded is None:
-            nothing = Snapshot(self.fingerprint, self.topic_id, 0, NOTHING, self.stream.definition())
+            nothing = Snapshot(self.fingerprint, self.topic_ids, 0, NOTHING, self.stream.definition())
             self._send(nothing.outgoing(self.table_topic, 0))
             self._recorded = self._read_recorded(self.table_topic)
             self._check_recorded()
@@ -118,31 +116,32 @@ class GroupHistory:
             for tail in self.logs.values()
         )
 
-    def begin(self, ends: Mapping[int, int] | None) -> dict[int, int]:
+    def begin(self, ends: Mapping[Input, int] | None) -> dict[Input, int]:
         """Commit where partitions without a committed place go on; gives all known places.
 
         A partition that the table topic knows goes on behind its last delta there; the group's offsets had
         expired. A group that never ran begins at `ends`, if given. Otherwise, and for partitions added later,
         reading begins with the first message, which needs no place.
         """
-        found: dict[int, Committed] = {}
-        for partition in set(range(self.partitions)) - self.places.keys():
-            nothing = Committed(Position(-1), (), self.fingerprint, self.topic_id)
-            first = [d.first for tail in self.logs.values() for d in tail.deltas if d.partition == partition]
+        found: dict[Input, Committed] = {}
+        for where in set(inputs_of(self.partitions)) - self.places.keys():
+            nothing = Committed(Position(-1), (), self.fingerprint, self.topic_ids[where.topic])
+            first = [d.first for tail in self.logs.values() for d in tail.deltas if d.input == where]
             start = Position(min(first, default=-1))
-            position = follow(start, partition, self.logs).position if self.logs else start
+            position = follow(start, where, self.logs).position if self.logs else start
             if position.offset >= 0:
-                found[partition] = replace(nothing, position=position)
+                found[where] = replace(nothing, position=position)
             elif self.new and ends is not None:
-                found[partition] = replace(nothing, position=Position(ends[partition]))
+                found[where] = replace(nothing, position=Position(ends[where]))
         if found and not self._commit(found):
-            found = {p: place for p, place in self._committed().items() if p in found}
+            found = {where: place for where, place in self._committed().items() if where in found}
         elif found and not self.new:
+            known = ", ".join(f"{where} at {found[where].position.offset}" for where in sorted(found))
             log.warning(
-                "the group %s has lost its offsets of %s; going on where the table topic ends: %s",
-                *(self.group_id, self.topic, {p: found[p].position.offset for p in sorted(found)}),
+                "the group %s has lost its offsets; going on where the table topic ends: %s",
+                *(self.group_id, known),
             )
-        return {p: place.position.offset for p, place in (self.places | found).items()}
+        return {where: place.position.offset for where, place in (self.places | found).items()}
 
     def _check_definition(self, topics: set[str]) -> None:
         others = {place.fingerprint for place in self.places.values()} - {"", self.fingerprint}
@@ -194,18 +193,26 @@ class GroupHistory:
 
     def _check_source(self) -> None:
         for tail in self.logs.values():
-            known = [delta.source for delta in tail.deltas]
-            known += [tail.snapshot.source] if tail.snapshot is not None else []
-            if self.topic_id and any(source and source != self.topic_id for source in known):
-                raise made_anew(self.topic)
+            known = [(delta.topic, delta.source) for delta in tail.deltas]
+            known += tail.snapshot.sources.items() if tail.snapshot is not None else []
+            for topic, source in known:
+                self._check_topic(topic, source)
 
-    def _committed(self) -> dict[int, Committed]:
+    def _check_topic(self, topic: str, known: str) -> None:
+        """Raise `TopicError` if the topic that the group knows by this id has another one now."""
+        if known and self.topic_ids.get(topic, known) not in ("", known):
+            raise made_anew(topic)
+
+    def _committed(self) -> dict[Input, Committed]:
         consumer = self._consumer(self.group_id)
         try:
-            found = self._asked(consumer, [KafkaPartition(self.topic, p) for p in range(self.partitions)])
+            asked = [KafkaPartition(*where) for where in inputs_of(self.partitions)]
+            found = self._asked(consumer, asked)
         finally:
             consumer.close()
-        return {p.partition: Committed.of(p.offset, p.metadata) for p in found if p.offset >= 0}
+        return {
+            Input(p.topic, p.partition): Committed.of(p.offset, p.metadata) for p in found if p.offset >= 0
+        }
 
     def _asked(self, consumer: Consumer, places: list[KafkaPartition]) -> list[KafkaPartition]:
         """What the consumer's group has committed."""
@@ -231,13 +238,11 @@ class GroupHistory:
         if producer.flush(_SECONDS) or faults.error is not None:
             raise faults.told(faults.error or KafkaError(KafkaError._MSG_TIMED_OUT), self.group_id)
 
-    def _commit(self, places: Mapping[int, Committed]) -> bool:
+    def _commit(self, places: Mapping[Input, Committed]) -> bool:
         """Commit for the group while it has no members; False if it has, as members commit themselves."""
         consumer = self._consumer(self.group_id)
         try:
-            offsets = [
-                KafkaPartition(self.topic, p, c.position.offset, c.metadata()) for p, c in places.items()
-            ]
+            offsets = [KafkaPartition(*w, c.position.offset, c.metadata()) for w, c in places.items()]
             consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             if error.args[0].code() not in LOST:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...definition.change import DefinitionChanged
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import LOST, passing, refused
 from ...sketching.lateness import PartitionTime
-from ...sketching.position import Position
+from ...sketching.position import Input, Position
 from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
@@ -61,7 +61,7 @@ class Committed:
 
 
 class Membership:
-    """Membership in a group that reads one topic.
+    """Membership in a group that reads these topics.
 
     `revoked` is called with partitions that other members get next, while this worker still has them, to send
     what it holds of them. `lost` is called with partitions that others already have.
@@ -71,21 +71,21 @@ class Membership:
         self,
         config: Mapping[str, Any],
         group_id: str,
-        topic: str,
+        topics: Collection[str],
         fingerprint: str,
-        revoked: Callable[[list[int]], None],
-        lost: Callable[[list[int]], None],
+        revoked: Callable[[list[Input]], None],
+        lost: Callable[[list[Input]], None],
     ) -> None:
         self.group_id = group_id
-        self._topic = topic
+        self._topics = list(topics)
         self._fingerprint = fingerprint
         self._rebalance = Rebalance(config)
         self._revoked, self._lost = revoked, lost
         self._delivering = self._in_callback = self._taken = False
-        self.assigned: set[int] = set()
+        self.assigned: set[Input] = set()
         self._consumer = Consumer(member_config(config, group_id), logger=LIBRARY_LOG)
         self._consumer.subscribe(
-            [topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
 
     def poll(self, seconds: float = 0.0) -> None:
@@ -110,9 +110,9 @@ class Membership:
         if self._taken:
             raise MembershipLost("a rebalance took its partitions while a delivery waited")
 
-    def committed(self, partitions: Iterable[int], seconds: float) -> dict[int, Committed | None]:
+    def committed(self, inputs: Iterable[Input], seconds: float) -> dict[Input, Committed | None]:
         """What the group has committed; None where nothing is. Raises `KafkaException`."""
-        asked = [KafkaPartition(self._topic, partition) for partition in partitions]
+        asked = [KafkaPartition(*where) for where in inputs]
         try:
             found = self._consumer.committed(asked, timeout=seconds)
         except KafkaException as error:
@@ -120,7 +120,7 @@ class Membership:
         for place in found:
             if place.error is not None:
                 raise self._refused(place.error, "tell positions")
-        return {place.partition: self._place(place) for place in found}
+        return {_input(place): self._place(place) for place in found}
 
     def _place(self, place: KafkaPartition) -> Committed | None:
         if place.offset < 0:
@@ -128,13 +128,13 @@ class Membership:
         found = Committed.of(place.offset, place.metadata)
         if found.fingerprint not in ("", self._fingerprint):
             raise DefinitionChanged(
-                f"the group has committed {self._topic}[{place.partition}] by another definition "
+                f"the group has committed {_input(place)} by another definition "
                 f"({found.fingerprint}, this one is {self._fingerprint}): a run of it is going on side by "
                 "side; give one of them a group_id of its own"
             )
         return found
 
-    def commit(self, places: Mapping[int, Committed]) -> None:
+    def commit(self, places: Mapping[Input, Committed]) -> None:
         """Commit now. Raises `MembershipLost`, or `KafkaException` for errors after which to try again."""
         try:
             found = self._consumer.commit(offsets=self.offsets(places), asynchronous=False)
@@ -148,17 +148,17 @@ class Membership:
                     raise MembershipLost(place.error.str())
                 raise self._refused(place.error, "commit positions")
 
-    def offsets(self, places: Mapping[int, Committed]) -> list[KafkaPartition]:
+    def offsets(self, places: Mapping[Input, Committed]) -> list[KafkaPartition]:
         """Places in the client library's form."""
-        return [KafkaPartition(self._topic, p, c.position.offset, c.metadata()) for p, c in places.items()]
+        return [KafkaPartition(*where, c.position.offset, c.metadata()) for where, c in places.items()]
 
     def group_metadata(self) -> Any:
         """The identity of the membership; brokers refuse transactions of members that lost it."""
         return self._consumer.consumer_group_metadata()
 
-    def watermarks(self, partition: int, seconds: float) -> tuple[int, int]:
+    def watermarks(self, where: Input, seconds: float) -> tuple[int, int]:
         """A partition's first offset and the one after its last readable message. Raises `KafkaException`."""
-        place = KafkaPartition(self._topic, partition)
+        place = KafkaPartition(*where)
         try:
             found = self._consumer.get_watermark_offsets(place, timeout=seconds)
         except KafkaException as error:
@@ -172,13 +172,14 @@ class Membership:
         as_exception(self._consumer.close)
 
     def _refused(self, error: KafkaError, doing: str) -> KafkaException:
-        doing += f" in the group {self.group_id!r} of the topic {self._topic!r}"
-        return refused(error, doing, topic=self._topic, group=self.group_id)
+        of = f"topic{'s' * (len(self._topics) > 1)} {', '.join(map(repr, self._topics))}"
+        doing += f" in the group {self.group_id!r} of the {of}"
+        return refused(error, doing, topic=self._topics[0], group=self.group_id)
 
     def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         self._rebalance.take(consumer, partitions)
         consumer.pause(partitions)
-        self.assigned |= {place.partition for place in partitions}
+        self.assigned |= set(map(_input, partitions))
 
     def _on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         if self._delivering:
@@ -186,14 +187,18 @@ class Membership:
             return
         self._in_callback = True
         try:
-            self._revoked([place.partition for place in partitions])
+            self._revoked(list(map(_input, partitions)))
         finally:
             self._in_callback = False
-        self.assigned -= {place.partition for place in partitions}
+        self.assigned -= set(map(_input, partitions))
         self._rebalance.let_go(consumer, partitions)
 
     def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         self._taken = True
-        self.assigned -= {place.partition for place in partitions}
-        self._lost([place.partition for place in partitions])
+        self.assigned -= set(map(_input, partitions))
+        self._lost(list(map(_input, partitions)))
         self._rebalance.let_go(consumer, partitions)
+
+
+def _input(place: KafkaPartition) -> Input:
+    return Input(place.topic, place.partition)

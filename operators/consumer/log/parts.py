@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...sketching.position import Input
 from .faults import DeltaError
 
 LARGEST_PART = 900_000
@@ -92,7 +93,7 @@ class Gather:
         whole = b"".join(waiting.parts[number] for number in sorted(waiting.parts))
         return name, Record(whole, waiting.headers, offset, name)
 
-    def overtaken(self, partition: int, following: int) -> list[str]:
+    def overtaken(self, where: Input, following: int) -> list[str]:
         """Give up deltas of an input partition that begin before `following`, which another brought since.
 
         Gives their names. Their sender died before all parts were sent, or will find itself to be too late.
@@ -100,7 +101,8 @@ class Gather:
         found = [
             name
             for name, waiting in self.waiting.items()
-            if int(waiting.headers.get("partition", b"-1")) == partition
+            if waiting.headers.get("topic") == where.topic.encode()
+            and waiting.headers.get("partition") == str(where.partition).encode()
             and int(waiting.headers.get("first", b"0")) < following
         ]
         for name in found:

@@ -4,8 +4,9 @@ The topic alone is enough to go on from: a snapshot says where to read it again 
 and the definition and the input topic that all of it is of. It has a message's size limit for no number of
 input partitions, and nothing in a consumer group that may expire.
 
-Headers: `kind` (``state``), `fingerprint`, `source` (the input topic's id), `resume` (the offset). The value
-is JSON, compressed by zlib: `definition` and `state`.
+Headers: `kind` (``state``), `fingerprint`, `sources` (a JSON object of the input topics' ids; in snapshots of
+earlier versions `source`, the id of the only one), `resume` (the offset). The value is JSON, compressed by
+zlib: `definition` and `state`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any
 
 from ...kafka.outgoing import Outgoing
 from ...sketching.closing import Mark
+from ...sketching.position import Input
 from .faults import DeltaError
 from .parts import LARGEST_PART, Record, in_parts
-from .state import read_state
+from .state import of_one_topic, read_state
 
 _KIND = b"state"
 
@@ -30,7 +32,7 @@ class Snapshot:
     """Where a merger goes on (`resume`, an offset of the table topic), and all it knew there (`state`)."""
 
     fingerprint: str
-    source: str
+    sources: Mapping[str, str]
     resume: int
     state: str
     definition: Mapping[str, Any]
@@ -40,7 +42,7 @@ class Snapshot:
         headers = [
             ("kind", _KIND),
             ("fingerprint", self.fingerprint.encode()),
-            ("source", self.source.encode()),
+            ("sources", json.dumps(dict(self.sources), sort_keys=True).encode()),
             ("resume", str(self.resume).encode()),
         ]
         told = json.dumps({"definition": self.definition, "state": self.state}).encode()
@@ -52,18 +54,20 @@ class Snapshot:
         told = record.headers
         try:
             found = json.loads(zlib.decompress(record.value))
-            return cls(
-                told["fingerprint"].decode(),
-                told["source"].decode(),
-                int(told["resume"]),
-                found["state"],
-                found["definition"],
-            )
-        except (KeyError, ValueError, TypeError, zlib.error) as error:
+            state, sources = found["state"], told.get("sources")
+            if sources is None:
+                topic = str(found["definition"]["source"].get("topic"))
+                state = of_one_topic(state, topic)
+                ids = {topic: told["source"].decode()}
+            else:
+                ids = json.loads(sources)
+            resume, definition = int(told["resume"]), found["definition"]
+            return cls(told["fingerprint"].decode(), ids, resume, state, definition)
+        except (KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
             raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
 
     @property
-    def marks(self) -> dict[int, Mark]:
+    def marks(self) -> dict[Input, Mark]:
         """How far the input partitions had come."""
         return read_state(self.state)[0].marks
 

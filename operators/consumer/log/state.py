@@ -10,7 +10,7 @@ from ...definition.windows import EARLIEST
 from ...sketching.accounting import Account
 from ...sketching.closing import Mark
 from ...sketching.lateness import PartitionTime
-from ...sketching.position import Position
+from ...sketching.position import Input, Position
 from ...sketching.silence import Rest
 from .faults import DeltaError
 
@@ -24,7 +24,7 @@ class LogState:
     Windows that end at or before `closed_us` are closed for good, those up to `due_us` for now.
     """
 
-    marks: dict[int, Mark] = field(default_factory=dict)
+    marks: dict[Input, Mark] = field(default_factory=dict)
     account: Account = field(default_factory=Account)
     closed_us: int = EARLIEST
     due_us: int = EARLIEST
@@ -57,7 +57,11 @@ def read_state(told: str) -> tuple[LogState, Told]:
     """What `written` gave. Raises `DeltaError` if it is damaged."""
     try:
         found: dict[str, Any] = json.loads(told)
-        marks = {int(p): _mark(told) for p, told in found["chains"].items()}
+        marks = {
+            Input(topic, int(partition)): _mark(told)
+            for topic, partitions in found["chains"].items()
+            for partition, told in partitions.items()
+        }
         account, (duplicates, overlaps) = Account(**found["account"]), found["extra"]
         # Earlier versions wrote no "kept" and no "due": all closed windows were final.
         kept = {int(pane): deltas for pane, deltas in found.get("kept", {}).items()}
@@ -68,10 +72,25 @@ def read_state(told: str) -> tuple[LogState, Told]:
         raise DeltaError(f"the merger's kept state is damaged ({error}): {told[:200]!r}") from None
 
 
+def of_one_topic(told: str, topic: str) -> str:
+    """A state as it is written now; that of earlier versions, for one topic, had partitions without it."""
+    try:
+        found = json.loads(told)
+        chains = found["chains"]
+        if all(isinstance(chain, dict) for chain in chains.values()):
+            return told
+        return json.dumps({**found, "chains": {topic: chains}}, separators=(",", ":"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return told  # and is refused by whoever reads it
+
+
 def written(state: LogState, told: Told) -> str:
     """Both as JSON, for `read_state`."""
+    chains: dict[str, dict[str, list[int]]] = {}
+    for (topic, partition), mark in state.marks.items():
+        chains.setdefault(topic, {})[str(partition)] = _numbers(mark)
     found = {
-        "chains": {str(p): _numbers(mark) for p, mark in state.marks.items()},
+        "chains": chains,
         "account": asdict(state.account),
         "closed": state.closed_us,
         "due": state.due_us,

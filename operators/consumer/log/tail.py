@@ -21,7 +21,7 @@ from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import passing, refused
 from ...sketching.delta import Delta
 from ...sketching.lateness import PartitionTime
-from ...sketching.position import Position
+from ...sketching.position import Input, Position
 from .messages import decode
 from .parts import Gather
 from .snapshots import Snapshot, is_snapshot
@@ -92,25 +92,25 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
         consumer.close()
 
 
-def follow(position: Position, partition: int, logs: Mapping[int, Tail]) -> Ends:
+def follow(position: Position, where: Input, logs: Mapping[int, Tail]) -> Ends:
     """Where the chains of an input partition's deltas end, from its committed position on.
 
-    >>> follow(Position(7), 0, {0: Tail()}).position.offset
+    >>> follow(Position(7), Input("posts", 0), {0: Tail()}).position.offset
     7
     """
     times: dict[int, PartitionTime] = {position.offset: position.time}
     reached = []
     for tail in logs.values():
         end = position.offset
-        known = None if tail.snapshot is None else tail.snapshot.marks.get(partition)
+        known = None if tail.snapshot is None else tail.snapshot.marks.get(where)
         if known is not None and known.position.offset > end:
             end = known.position.offset
             times.setdefault(end, known.position.time)
         for delta in tail.deltas:
-            if delta.partition == partition and delta.first <= end < delta.next:
+            if delta.input == where and delta.first <= end < delta.next:
                 end = delta.next
                 times[end] = delta.time
-            elif delta.partition == partition and delta.first == end == delta.next:
+            elif delta.input == where and delta.first == end == delta.next:
                 times[end] = delta.time
         reached.append(end)
     start = min(reached)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time as wall
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -19,6 +19,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import passing, refused
 from ...kafka.patience import Patience, Stopped
+from ...sketching.position import Input
 from ..group.rebalance import Rebalance, as_exception
 from ..log.faults import DeltaError
 from ..log.messages import decode
@@ -60,7 +61,7 @@ class LogMerger:
         self._stopping = stopping
         self._due = 0.0
         self._last_known: list[LogState] = []
-        self._partitions = plan.partitions
+        self._inputs = set(plan.inputs)
         self._others = OtherMergers(plan)
         self._watch: LogWatch | None = None
         self._gathers: dict[int, Gather] = {}
@@ -130,12 +131,12 @@ class LogMerger:
         with self.lock:
             return [(p, table) for p, merger in self.mergers.items() for table in merger.close_all()]
 
-    def partitions_are(self, count: int) -> None:
-        """Set the number of input partitions; no window closes before a delta of each has come."""
+    def inputs_are(self, inputs: Iterable[Input]) -> None:
+        """Say which input partitions there are; no window closes before a delta of each has come."""
         with self.lock:
-            self._partitions = count
+            self._inputs = set(inputs)
             for merger in self.mergers.values():
-                merger.partitions |= set(range(count))
+                merger.inputs |= self._inputs
 
     @property
     def finished(self) -> bool:
@@ -144,7 +145,7 @@ class LogMerger:
             return False
         watch = self._watch
         mergers = list(self.mergers.values()) or ([watch.merger] if watch is not None else [])
-        return bool(mergers) and all(m.reached(dict(self._plan.ends)) for m in mergers)
+        return bool(mergers) and all(m.reached(self._plan.ends) for m in mergers)
 
     def _read(self) -> list[Message]:
         """New messages of the log as soon as there are any; `consume` alone would wait for a full batch."""
@@ -196,7 +197,7 @@ class LogMerger:
             taken = merger.offer(delta, offset, name)
         except DeltaError as refused:
             raise DeltaError(f"{self._plan.table_topic}[{partition}] at offset {offset}: {refused}") from None
-        for name in gather.overtaken(delta.partition, delta.next):
+        for name in gather.overtaken(delta.input, delta.next):
             merger.unmark(name)
         if taken and delta.account.read:
             self.progressed = wall.monotonic()
@@ -261,7 +262,7 @@ class LogMerger:
         numbers = [place.partition for place in partitions]
         places = self._places(consumer, numbers) if numbers else {}
         for partition, place in places.items():
-            merger = Merger(self._plan.stream, range(self._partitions), self._plan.options.delivery)
+            merger = Merger(self._plan.stream, self._inputs, self._plan.options.delivery)
             if place is not None:
                 merger.resume(place.resume, place.state)
             self._gathers[partition] = Gather()

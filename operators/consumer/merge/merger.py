@@ -13,7 +13,7 @@ asked for: if all of the log is read before asking, it comes once, with all its 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow as pa
 from ...definition.stream import Stream
 from ...sketching.closing import Mark, closing, tell
 from ...sketching.delta import Delta
-from ...sketching.position import Position
+from ...sketching.position import Input, Position
 from ...table.merge import Accumulator
 from ...table.schema import START, schema_of
 from ..log.faults import DeltaError
@@ -46,15 +46,14 @@ class _Open:
 class Merger:
     """Folds deltas into windows and closes them by the watermark.
 
-    `partitions` are those of the input topic; no window closes until a delta of each has come. It takes only
-    the next range of each partition and leaves out a range that was already taken, whoever sent it. A range
-    that begins too early or too late can't happen in a log written with "exactly_once" and raises
-    `DeltaError`. With "at_least_once", a range that overlaps what was taken is taken whole and counted in
-    `state.overlaps`.
+    `inputs` are the input partitions; no window closes until a delta of each has come. It takes only the next
+    range of each of them and leaves out a range that was already taken, whoever sent it. A range that begins
+    too early or too late can't happen in a log written with "exactly_once" and raises `DeltaError`. With
+    "at_least_once", a range that overlaps what was taken is taken whole and counted in `state.overlaps`.
     """
 
     def __init__(
-        self, stream: Stream, partitions: Iterable[int], delivery: DeliveryName = "exactly_once"
+        self, stream: Stream, inputs: Iterable[Input], delivery: DeliveryName = "exactly_once"
     ) -> None:
         self.stream = stream.complete()
         assert stream.window is not None
@@ -62,13 +61,13 @@ class Merger:
         self._fingerprint = stream.fingerprint()
         self._schema = schema_of(stream)
         self._delivery = delivery
-        self.partitions = set(partitions)
+        self.inputs = set(inputs)
         self.state = LogState()
         self._told = Told()
         self._position = 0
         self._open: dict[int, _Open] = {}
         self._marks: dict[str, tuple[int, LogState]] = {}
-        self._source = ""
+        self._sources: dict[str, str] = {}
 
     def mark(self, name: str, offset: int) -> None:
         """Mark the beginning of a delta of several messages; it is offered once all have come."""
@@ -138,10 +137,10 @@ class Merger:
         """All windows that were not handed over as they are now; they stay open for later rows."""
         return [self._open[pane].sketches.table() for pane in sorted(self._open) if not self._is_told(pane)]
 
-    def reached(self, ends: dict[int, int]) -> bool:
+    def reached(self, ends: Mapping[Input, int]) -> bool:
         """Whether all messages before these offsets are folded in."""
         marks = self.state.marks
-        return all(p in marks and marks[p].position.offset >= end for p, end in ends.items())
+        return all(where in marks and marks[where].position.offset >= end for where, end in ends.items())
 
     def resume_point(self) -> tuple[int, str]:
         """Where to read the log from again after a restart, and the state to start with, as JSON.
@@ -187,13 +186,14 @@ class Merger:
                 f"the delta {delta.told} is of the definition {delta.fingerprint}, this stream's is "
                 f"{self._fingerprint}; a changed definition needs a table topic of its own"
             )
-        if self._source and delta.source and delta.source != self._source:
+        known = self._sources.get(delta.topic)
+        if known and delta.source and delta.source != known:
             raise DeltaError(
                 f"the delta {delta.told} is of another topic of that name, which was deleted and made anew; "
                 "give the run a new group_id to begin with the new one"
             )
-        self._source = self._source or delta.source
-        mark = self.state.marks.get(delta.partition)
+        self._sources[delta.topic] = known or delta.source
+        mark = self.state.marks.get(delta.input)
         if mark is None or delta.first == mark.position.offset:
             return True
         following = mark.position.offset
@@ -208,15 +208,15 @@ class Merger:
         )
 
     def _advance(self, delta: Delta) -> None:
-        mark = self.state.marks.setdefault(delta.partition, Mark(delta.end))
+        mark = self.state.marks.setdefault(delta.input, Mark(delta.end))
         mark.position = Position(max(mark.position.offset, delta.next), delta.time)
-        tell(self.state.marks, delta.partition, delta.rest)
-        self.partitions.add(delta.partition)
+        tell(self.state.marks, delta.input, delta.rest)
+        self.inputs.add(delta.input)
 
     def _close_up(self, delta: Delta) -> None:
         """Close windows that may close, once all deltas that were sent together have come."""
         marks = self.state.marks
-        if not delta.more and self.partitions <= marks.keys():
+        if not delta.more and self.inputs <= marks.keys():
             found = closing(marks.values(), self._window, self.stream.delay_us)
             self.state.closed_us = max(self.state.closed_us, found.final_us)
             self.state.due_us = max(self.state.closed_us, found.due_us)

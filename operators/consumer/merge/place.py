@@ -128,9 +128,9 @@ class LogPlace:
         found = tail.snapshot
         if found is None and tail.begin > 0:
             raise self.gone(partition, tail.begin, "no merger's state is left in it")
-        known = found.source if found is not None else ""
-        if known and self._plan.topic_id and known != self._plan.topic_id:
-            raise made_anew(self._plan.source.topic)
+        for topic, known in ({} if found is None else found.sources).items():
+            if known and self._plan.topic_ids.get(topic, known) not in ("", known):
+                raise made_anew(topic)
         if found is not None and found.resume < tail.begin:
             raise self.gone(partition, tail.begin, f"the oldest open window began at offset {found.resume}")
         return found
@@ -151,7 +151,7 @@ class LogPlace:
                 offsets[partition] = min(offset, offsets.get(partition, offset))
 
         for partition, (resume, state) in places.items():
-            snapshot = Snapshot(self._fingerprint, plan.topic_id, resume, state, self._definition)
+            snapshot = Snapshot(self._fingerprint, plan.topic_ids, resume, state, self._definition)
             for message in snapshot.outgoing(plan.table_topic, partition):
                 self._producer.produce(
                     message.topic,

@@ -64,7 +64,7 @@ class LogWatch:
     """Follows the first partition of the table topic; like each of them, it tells of the whole run."""
 
     def __init__(self, plan: Plan, place: Snapshot | None) -> None:
-        self.merger = Merger(plan.stream, range(plan.partitions), plan.options.delivery)
+        self.merger = Merger(plan.stream, plan.inputs, plan.options.delivery)
         if place is not None:
             self.merger.resume(place.resume, place.state)
         self._gather = Gather()

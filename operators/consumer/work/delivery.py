@@ -20,6 +20,7 @@ from ...kafka.faults import LOST
 from ...kafka.outgoing import Outgoing
 from ...kafka.patience import Patience
 from ...kafka.sending import Faults, produce
+from ...sketching.position import Input
 from ..group.membership import Committed, Membership, MembershipLost
 from ..log.messages import LARGEST
 
@@ -32,7 +33,7 @@ a slow line their messages may take seconds; "transaction.timeout.ms" overrides 
 class Delivery(Protocol):
     """A way to deliver."""
 
-    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
         """Send messages and commit the input's places.
 
         Raises `MembershipLost` if other members have the partitions by now, `Stopped`, and `KafkaException`
@@ -66,7 +67,7 @@ class AtLeastOnce:
         self._log = list(log)
         self._stopping = stopping
 
-    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
         """See `Delivery`."""
         try:
             self._send([message for message in messages if message.topic != self._table_topic])
@@ -96,7 +97,7 @@ class AtLeastOnce:
                 waiting.failed(faults.told(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id))
         waiting.done()
 
-    def _commit(self, places: Mapping[int, Committed]) -> None:
+    def _commit(self, places: Mapping[Input, Committed]) -> None:
         waiting = Patience("commit positions", self._stopping)
         while True:
             try:
@@ -154,7 +155,7 @@ class ExactlyOnce:
         self._preparing = threading.Thread(target=self._prepare, name="streamgauge-producer", daemon=True)
         self._preparing.start()
 
-    def deliver(self, messages: Sequence[Outgoing], places: Mapping[int, Committed]) -> None:
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
         """See `Delivery`."""
         waiting = Patience("commit a transaction", self._stopping)
         unsettled = False
@@ -199,7 +200,7 @@ class ExactlyOnce:
         self,
         producer: Producer,
         messages: Sequence[Outgoing],
-        places: Mapping[int, Committed],
+        places: Mapping[Input, Committed],
         faults: Faults,
     ) -> None:
         producer.poll(0)  # serves the log messages of the library
@@ -223,10 +224,10 @@ class ExactlyOnce:
         except KafkaException:
             self.close()
 
-    def _landed(self, places: Mapping[int, Committed]) -> bool:
+    def _landed(self, places: Mapping[Input, Committed]) -> bool:
         """Whether the previous transaction was committed after all."""
         found = self._membership.committed(places, _ANSWER_SECONDS)
         return bool(places) and all(
-            (held := found[partition]) is not None and held.position == place.position
-            for partition, place in places.items()
+            (held := found[where]) is not None and held.position == place.position
+            for where, place in places.items()
         )

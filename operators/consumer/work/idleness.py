@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from ...kafka.topics import Admin, TopicError, high_watermarks
 from ...sketching.clock import wall_clock
 from ...sketching.intake import Intake
+from ...sketching.position import Input
 from ...sketching.progress import Progress
 from ...sketching.silence import Rest, Silence
 from ..plan import Plan
@@ -26,47 +27,47 @@ class Idleness:
         self._plan = plan
         self._admin = admin
         self._clock = clock
-        self._silences: dict[int, Silence] = {}
+        self._silences: dict[Input, Silence] = {}
 
-    def take_up(self, partition: int) -> None:
+    def take_up(self, where: Input) -> None:
         """Track a partition from now on."""
-        self._silences[partition] = Silence(self._clock())
+        self._silences[where] = Silence(self._clock())
 
-    def look(self, intake: Intake, positions: Mapping[int, int], anew: bool) -> None:
+    def look(self, intake: Intake, positions: Mapping[Input, int], anew: bool) -> None:
         """Note for each partition how long it has been silent.
 
         `positions` are the next offsets to read, which may lie behind transactions' markers; empty if they
         aren't known. For partitions that rest already it is noted again if `anew`.
         """
-        now, found = self._clock(), dict[int, Progress]()
-        for partition, own in intake.progress.items():
+        now, found = self._clock(), dict[Input, Progress]()
+        for where, own in intake.progress.items():
             if own.heard:
-                self._silences[partition].heard(now)
+                self._silences[where].heard(now)
                 own.heard = False
             if anew or own.rest is None:
-                found[partition] = own
+                found[where] = own
         if self._plan.ends is not None:
-            for partition, own in found.items():
-                if own.next >= self._plan.ends.get(partition, 0):
-                    own.rest = self._rest(self._silences[partition].since(now), 0.0)
+            for where, own in found.items():
+                if own.next >= self._plan.ends.get(where, 0):
+                    own.rest = self._rest(self._silences[where].since(now), 0.0)
             return
         patience = self._plan.options.idle_seconds
-        quiet = [p for p in found if self._silences[p].since(now) >= patience]
+        quiet = [where for where in found if self._silences[where].since(now) >= patience]
         ends = self._ends(quiet) if quiet and positions else {}
-        for partition, own in found.items():
+        for where, own in found.items():
             own.rest = None
-            if partition in ends and partition in positions:
-                position = max(own.next, positions[partition])
-                silent = self._silences[partition].look(position, ends[partition], now)
+            if where in ends and where in positions:
+                position = max(own.next, positions[where])
+                silent = self._silences[where].look(position, ends[where], now)
                 if silent >= patience:
-                    intake.pass_to(partition, position)
+                    intake.pass_to(where, position)
                     own.rest = self._rest(silent, max(patience, 1e-6))
 
     def _rest(self, silent: float, patience: float) -> Rest:
         return Rest(int(silent * 1e6), int(patience * 1e6), int(wall_clock() * 1e6))
 
-    def _ends(self, partitions: list[int]) -> dict[int, int]:
+    def _ends(self, inputs: list[Input]) -> dict[Input, int]:
         try:
-            return high_watermarks(self._admin(), self._plan.source.topic, partitions, _ANSWER_SECONDS)
+            return high_watermarks(self._admin(), inputs, _ANSWER_SECONDS)
         except TopicError:
             return {}

@@ -19,7 +19,7 @@ from ...kafka.read_ahead import ReadAhead
 from ...kafka.reader import Reader, ReadError
 from ...kafka.topics import Admin, admin
 from ...sketching.intake import Intake
-from ...sketching.position import Position
+from ...sketching.position import Input, Position
 from ...sketching.progress import Progress
 from ...sketching.remarks import Remarks
 from ..group.membership import Committed, Membership, MembershipLost
@@ -53,9 +53,8 @@ class Worker:
         self._plan = plan
         self._stopping = stopping
         self._clock = clock
-        self._topic = plan.source.topic
         self._fingerprint = plan.stream.fingerprint()
-        remarks = Remarks(self._topic, plan.source.value.schema, plan.dead_letter_topic)
+        remarks = Remarks(plan.source.topic, plan.source.value.schema, plan.dead_letter_topic)
         self._intake = Intake(plan.source, remarks, plan.ends, alive=self._keep)
         self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
@@ -65,11 +64,11 @@ class Worker:
         self._idleness = Idleness(plan, self._administration, clock)
         self._due = clock() + plan.options.checkpoint_seconds
         self._membership = Membership(
-            plan.config, plan.group_id, self._topic, self._fingerprint, self._revoked, self._lost
+            plan.config, plan.group_id, plan.partitions, self._fingerprint, self._revoked, self._lost
         )
 
     @property
-    def assigned(self) -> set[int]:
+    def assigned(self) -> set[Input]:
         """The input partitions that it has now."""
         return set(self._membership.assigned)
 
@@ -144,23 +143,23 @@ class Worker:
         """Whether a bounded run has read its partitions to the end."""
         progress = self._intake.progress
         return self._plan.ends is not None and all(
-            own.next >= (self._intake.end_of(partition) or 0) for partition, own in progress.items()
+            own.next >= (self._intake.end_of(where) or 0) for where, own in progress.items()
         )
 
     def _pass_gaps(self) -> None:
         """Move bounded partitions to their ends if only transactions' markers are left before them."""
         assert self._ahead is not None
-        for (_, partition), position in self._ahead.positions().items():
-            end = self._intake.end_of(partition)
-            progress = self._intake.progress.get(partition)
+        for place, position in self._ahead.positions().items():
+            end = self._intake.end_of(where := Input(*place))
+            progress = self._intake.progress.get(where)
             if end is not None and progress is not None and progress.next < end <= position:
-                self._intake.pass_to(partition, end)
+                self._intake.pass_to(where, end)
 
-    def _positions(self) -> dict[int, int]:
+    def _positions(self) -> dict[Input, int]:
         """The reader's positions, behind transactions' markers; empty while it waits for brokers."""
         if self._reader is None or self._ahead is None or self._reader.waiting is not None:
             return {}
-        return {partition: position for (_, partition), position in self._ahead.positions().items()}
+        return {Input(*where): position for where, position in self._ahead.positions().items()}
 
     def _administration(self) -> Admin:
         if self._admin is None:
@@ -175,34 +174,33 @@ class Worker:
         if not deltas and not intake.dead:
             return
         assert self._delivery is not None
-        deltas = [replace(delta, source=plan.topic_id) for delta in deltas]
+        deltas = [replace(delta, source=plan.topic_ids.get(delta.topic, "")) for delta in deltas]
         messages = [m for delta in deltas for m in encode(delta, plan.table_topic, plan.table_partitions)]
         if plan.dead_letter_topic is not None:
             messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
         places = {}
         for delta in deltas:
-            places[delta.partition] = self._committed(delta.end)
+            places[delta.input] = self._committed(delta.input, delta.end)
         self._delivery.deliver(messages, places)
         intake.clear()
 
-    def _take_up(self, partitions: set[int]) -> None:
+    def _take_up(self, inputs: set[Input]) -> None:
         """Go on with newly assigned partitions where the group, or a predecessor that died, left them."""
-        if not partitions:
+        if not inputs:
             return
         waiting = Patience("learn where to read on", self._stopping)
         while True:
             try:
-                ends = self._where(partitions)
+                ends = self._where(inputs)
                 break
             except KafkaException as error:
                 waiting.failed(error)
         waiting.done()
-        for partition, end in ends.items():
+        for where, end in ends.items():
             start, time = end.position.offset, replace(end.position.time)
-            progress = Progress(self._plan.stream, self._topic, partition, start, time)
-            self._intake.begin(partition, progress, end.cuts)
-            self._idleness.take_up(partition)
-        starts = {(self._topic, p): progress.next for p, progress in self._intake.progress.items()}
+            self._intake.begin(Progress(self._plan.stream, *where, start, time), end.cuts)
+            self._idleness.take_up(where)
+        starts: dict[tuple[str, int], int] = {w: own.next for w, own in self._intake.progress.items()}
         if self._ahead is not None:
             self._ahead.close()
         if self._reader is None:
@@ -216,27 +214,27 @@ class Worker:
             self._reader.assign(starts)
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
 
-    def _where(self, partitions: set[int]) -> dict[int, Ends]:
-        places: dict[int, Committed] = {}
-        for partition, place in self._membership.committed(partitions, _ANSWER_SECONDS).items():
-            low, _ = self._membership.watermarks(partition, _ANSWER_SECONDS)
+    def _where(self, inputs: set[Input]) -> dict[Input, Ends]:
+        places: dict[Input, Committed] = {}
+        for where, place in self._membership.committed(inputs, _ANSWER_SECONDS).items():
+            low, _ = self._membership.watermarks(where, _ANSWER_SECONDS)
             if place is None:
-                place = self._committed(Position(low))
+                place = self._committed(where, Position(low))
             elif place.position.offset < low:
-                self._gone(partition, place.position.offset, low)
-            places[partition] = place
+                self._gone(where, place.position.offset, low)
+            places[where] = place
         return self._follow_log(places)
 
-    def _committed(self, position: Position) -> Committed:
-        ids = self._plan.topic_id, self._plan.table_id
+    def _committed(self, where: Input, position: Position) -> Committed:
+        ids = self._plan.topic_ids.get(where.topic, ""), self._plan.table_id
         return Committed(position, (), self._fingerprint, *ids)
 
-    def _follow_log(self, places: dict[int, Committed]) -> dict[int, Ends]:
+    def _follow_log(self, places: dict[Input, Committed]) -> dict[Input, Ends]:
         """Places behind deltas that are in the log but were never committed, which "at_least_once" allows."""
         plan = self._plan
         if plan.options.delivery == "exactly_once":
             self._delivery = self._delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
-            return {partition: Ends(place.position) for partition, place in places.items()}
+            return {where: Ends(place.position) for where, place in places.items()}
         starts = {
             t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
             for t in range(plan.table_partitions)
@@ -247,25 +245,25 @@ class Worker:
             self._delivery = AtLeastOnce(
                 plan.config, self._membership, plan.table_topic, known, self._stopping
             )
-        return {partition: follow(place.position, partition, logs) for partition, place in places.items()}
+        return {where: follow(place.position, where, logs) for where, place in places.items()}
 
-    def _gone(self, partition: int, offset: int, low: int) -> None:
+    def _gone(self, where: Input, offset: int, low: int) -> None:
         told = (
-            f"{low - offset:,} messages of {self._topic}[{partition}] were deleted before they were read "
+            f"{low - offset:,} messages of {where} were deleted before they were read "
             f"(offsets {offset} … {low - 1})"
         )
         if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
             raise ReadError(f'{told}; to go on without them, set "auto.offset.reset" to "earliest"')
         log.warning("%s; going on without them", told)
 
-    def _revoked(self, partitions: list[int]) -> None:
+    def _revoked(self, inputs: list[Input]) -> None:
         try:
             self._checkpoint()
         except (MembershipLost, Stopped) as error:
             log.warning("partitions were taken before their last delta was delivered: %s", error)
         self._intake.forget()
 
-    def _lost(self, partitions: list[int]) -> None:
+    def _lost(self, inputs: list[Input]) -> None:
         self._intake.forget()
 
     def _close(self) -> None:

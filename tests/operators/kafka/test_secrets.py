@@ -77,8 +77,8 @@ def test_what_shows_settings_shows_their_names_and_no_secret(name: str) -> None:
         asked,
         asked.source,
         KafkaSource("posts", json({"a": pl.Int64}), config=config),
-        Plan(asked, "group", "table", 1),
-        Plan(asked, "group", "table", 1).config,
+        Plan(asked, "group", "table", {"posts": 1}),
+        Plan(asked, "group", "table", {"posts": 1}).config,
         KafkaOptions(Settings(config), topics=("posts",)),
     ):
         for text in (repr(shown), str(shown), f"{shown}"):

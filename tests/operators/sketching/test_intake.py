@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +12,10 @@ import pytest
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
-from streamgauge.operators.formats.messages import Broken, Messages
+from streamgauge.operators.formats.messages import Broken, Messages, from_objects
 from streamgauge.operators.kafka.source import ReadError
 from streamgauge.operators.sketching.intake import Intake
+from streamgauge.operators.sketching.position import Input
 from streamgauge.operators.sketching.progress import Progress
 from streamgauge.operators.sketching.remarks import Remarks
 
@@ -23,24 +25,42 @@ STREAM = Stream.from_kafka("posts", value=json({"n": pl.Int64})).tumbling("1m").
 def test_messages_of_a_partition_that_come_out_of_order_are_not_judged_by_it() -> None:
     intake = Intake(STREAM.kafka_source, Remarks("posts", {}))
     for partition in (0, 1):
-        intake.begin(partition, Progress(STREAM, "posts", partition, 0), [])
+        intake.begin(Progress(STREAM, "posts", partition, 0), [])
     stamps = [1_700_000_000_000 + n for n in range(6)]
-    messages = Messages.of([b'{"n": 1}'] * 6, partition=[0, 0, 1, 1, 0, 1], timestamps=stamps)
+    messages = Messages.of([b'{"n": 1}'] * 6, topic="posts", partition=[0, 0, 1, 1, 0, 1], timestamps=stamps)
     intake.take(messages)
     assert [own.account.counted for own in intake.progress.values()] == [3, 3]
     with pytest.raises(ReadError, match=r"posts\[1\] was read out of order: offset 0 came after 1"):
         intake.take(messages.select(np.array([0, 3, 2])))
 
 
+def test_partitions_of_one_number_in_two_topics_are_two() -> None:
+    intake = Intake(STREAM.kafka_source, Remarks("posts", {}))
+    for topic, first in (("posts", 0), ("likes", 2)):
+        intake.begin(Progress(STREAM, topic, 0, first), [])
+    values, stamps = [b'{"n": 1}', b"oops"] * 100, np.full(200, 1_700_000_000_000)
+    topic = np.repeat([0, 1], 2)[np.arange(200) % 4].astype(np.int32)
+    offsets = np.arange(200) // 4 * 2 + np.arange(200) % 2
+    zeros = np.zeros(200, np.int32)
+    intake.take(from_objects(("likes", "posts"), topic, zeros, offsets, stamps, values, [None] * 200, None))
+    assert {where: (own.next, own.account.read) for where, own in intake.progress.items()} == {
+        Input("posts", 0): (100, 100),
+        Input("likes", 0): (100, 98),
+    }
+    letters = Counter((letter.topic, letter.offset) for letter in intake.dead)
+    wanted = [("likes", offset) for offset in range(3, 100, 2)] + [("posts", n) for n in range(1, 100, 2)]
+    assert letters == Counter(wanted)
+
+
 def test_offsets_that_can_not_be_read_count_one_each_in_the_deltas_that_they_belong_to() -> None:
-    intake = Intake(STREAM.kafka_source, Remarks("posts", {}), {0: 40})
-    intake.begin(0, Progress(STREAM, "posts", 0, 10), [12, 20, 25])
+    intake = Intake(STREAM.kafka_source, Remarks("posts", {}), {Input("posts", 0): 40})
+    intake.begin(Progress(STREAM, "posts", 0, 10), [12, 20, 25])
     broken = Broken("posts", 0, 15, 50, "its checksum is wrong", b"bytes")
     intake.take(Messages.skipped(replace(broken, partition=1)))  # another worker's
     intake.take(Messages.skipped(replace(broken, first=0, next=10)))  # counted before
     assert not intake.ready and not intake.dead
     intake.take(Messages.skipped(broken))
-    deltas = [*intake.ready, intake.progress[0].delta()]
+    deltas = [*intake.ready, intake.progress["posts", 0].delta()]
     assert [(d.first, d.next, d.account.read, d.account.dead_lettered) for d in deltas] == [
         (10, 12, 0, 0),
         (12, 20, 5, 5),

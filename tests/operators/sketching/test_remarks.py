@@ -27,13 +27,13 @@ def intake(schema: Any, time: str | None = None) -> Intake:
     stream = source.tumbling("1m", max_ahead=None).agg(n=count())
     schema = stream.kafka_source.value.schema
     found = Intake(stream.kafka_source, Remarks("posts", schema, "posts.dead-letters"))
-    found.begin(0, Progress(stream, "posts", 0, 0), [])
+    found.begin(Progress(stream, "posts", 0, 0), [])
     return found
 
 
 def batch(values: list[Any], first: int = 0) -> Messages:
     texts = [value if isinstance(value, bytes) else plain_json.dumps(value).encode() for value in values]
-    return Messages.of(texts, first_offset=first, timestamps=[1_000] * len(texts))
+    return Messages.of(texts, topic="posts", first_offset=first, timestamps=[1_000] * len(texts))
 
 
 def test_a_stream_whose_times_cannot_be_read_is_told_of_once_with_reason_and_example(
@@ -97,7 +97,7 @@ class Nothing:
 def test_fields_are_looked_for_in_messages_however_deep() -> None:
     stream = Stream.from_kafka("posts", value=Nothing()).tumbling("1m").agg(n=count())
     taken = Intake(stream.kafka_source, Remarks("posts", stream.kafka_source.value.schema))
-    taken.begin(0, Progress(stream, "posts", 0, 0), [])
+    taken.begin(Progress(stream, "posts", 0, 0), [])
     taken.take(batch([b'{"a":' * 50_000 + b"1" + b"}" * 50_000]))
     taken.remarks.look(1, 1)
     assert taken.remarks.told == ["the field \"x\" was in none of the first 1 rows of 'posts'"]

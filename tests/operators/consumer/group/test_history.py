@@ -77,7 +77,12 @@ def test_two_definitions_that_begin_a_group_at_once_do_not_both_run(kafka, posts
     streams = [plain.tumbling(every).agg(posts=count()) for every in ("10s", "20s")]
     one, other = (
         GroupHistory(
-            client, {"bootstrap.servers": kafka.bootstrap_servers}, topic.topic, stream, topic.topic, "", 2
+            client,
+            {"bootstrap.servers": kafka.bootstrap_servers},
+            topic.topic,
+            stream,
+            {topic.topic: 2},
+            {topic.topic: ""},
         )
         for stream in streams
     )
@@ -96,7 +101,7 @@ def test_of_two_that_treat_rows_otherwise_the_first_to_begin_has_the_group(kafka
     config = {"bootstrap.servers": kafka.bootstrap_servers}
     client = admin(config)
     one, other = (
-        GroupHistory(client, config, topic.topic, stream, topic.topic, "", 2)
+        GroupHistory(client, config, topic.topic, stream, {topic.topic: 2}, {topic.topic: ""})
         for stream in (topic.stream, filtered(topic))
     )
     assert one.table_topic == other.table_topic
@@ -106,7 +111,7 @@ def test_of_two_that_treat_rows_otherwise_the_first_to_begin_has_the_group(kafka
     one.claim()
     with pytest.raises(DefinitionChanged, match=FILTERED):
         other.claim()
-    again = GroupHistory(client, config, topic.topic, topic.stream, topic.topic, "", 2)
+    again = GroupHistory(client, config, topic.topic, topic.stream, {topic.topic: 2}, {topic.topic: ""})
     again.read()
     assert again.new
 
@@ -153,7 +158,7 @@ def test_state_that_an_earlier_version_left_is_refused_by_name(kafka, posts) -> 
     ensure_topic(admin({"bootstrap.servers": kafka.bootstrap_servers}), name, 1)
     told = {"source": {"topic": topic.topic, "value": "json"}, "steps": [["filter", {"Column": "user"}]]}
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-    for message in Snapshot("0123456789abcdef", "", 0, NOTHING, told).outgoing(name, 0):
+    for message in Snapshot("0123456789abcdef", {}, 0, NOTHING, told).outgoing(name, 0):
         producer.produce(message.topic, message.value, headers=list(message.headers))
     assert producer.flush(30) == 0
     with pytest.raises(DefinitionChanged, match=r"in form 0, by an earlier version of streamgauge.*group_id"):

@@ -23,4 +23,4 @@ def delta(partition: int, first: int, following: int) -> Delta:
 
 
 def snapshot(merger: Merger) -> Snapshot:
-    return Snapshot(STREAM.fingerprint(), "id", *merger.resume_point(), STREAM.definition())
+    return Snapshot(STREAM.fingerprint(), {"posts": "id"}, *merger.resume_point(), STREAM.definition())

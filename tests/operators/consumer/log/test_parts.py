@@ -8,12 +8,13 @@ from streamgauge.operators.consumer.log.messages import decode, encode
 from streamgauge.operators.consumer.log.parts import Gather
 from streamgauge.operators.consumer.log.snapshots import Snapshot, is_snapshot
 from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.sketching.position import Input, inputs_of
 
 from .records import STREAM, delta, snapshot
 
 
 def test_the_state_of_a_thousand_partitions_comes_back_whole_from_messages_of_any_size() -> None:
-    merger = Merger(STREAM, range(1_000))
+    merger = Merger(STREAM, inputs_of({"posts": 1_000}))
     for partition in range(1_000):
         merger.offer(delta(partition, 0, 10**12 + partition), partition)
     kept = snapshot(merger)
@@ -27,7 +28,7 @@ def test_the_state_of_a_thousand_partitions_comes_back_whole_from_messages_of_an
             assert is_snapshot(record.headers)
             found.append(Snapshot.of(record))
     assert found == [kept]
-    again = Merger(STREAM, range(1_000))
+    again = Merger(STREAM, inputs_of({"posts": 1_000}))
     again.resume(found[0].resume, found[0].state)
     assert again.state == merger.state
 
@@ -48,5 +49,6 @@ def test_parts_that_will_never_be_whole_are_given_up_when_another_delta_takes_th
     whole = replace(delta(0, 5, 9), messages={n: n for n in range(100)})
     for message in encode(whole, "table", 1, largest=200)[:-1]:
         gather.take(message.value, message.headers, 0)
-    assert gather.overtaken(1, 100) == [] == gather.overtaken(0, 5)
-    assert len(gather.overtaken(0, 6)) == 1 and not gather.waiting
+    assert gather.overtaken(Input("posts", 1), 100) == [] == gather.overtaken(Input("likes", 0), 100)
+    assert gather.overtaken(Input("posts", 0), 5) == []
+    assert len(gather.overtaken(Input("posts", 0), 6)) == 1 and not gather.waiting

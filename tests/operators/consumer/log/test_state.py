@@ -9,13 +9,13 @@ import pytest
 from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.merge.merger import Merger
 
-from ..merge.deltas import STREAM, log, merged
+from ..merge.deltas import STREAM, log, merged, posts
 
 
 def test_a_damaged_state_is_refused() -> None:
     for told in ("", "{}", "[]", '{"chains": {"a": [1, 2, 3]}}'):
         with pytest.raises(DeltaError, match="damaged"):
-            Merger(STREAM, range(3)).resume(0, told)
+            Merger(STREAM, posts(3)).resume(0, told)
 
 
 def test_a_state_from_before_windows_were_kept_holds_all_that_had_closed_as_final() -> None:
@@ -23,7 +23,7 @@ def test_a_state_from_before_windows_were_kept_holds_all_that_had_closed_as_fina
     told = [table.column("window_start")[0].as_py() for table in before.close()]
     offset, state = before.resume_point()
     older = {name: value for name, value in loads(state).items() if name not in ("due", "kept")}
-    after = Merger(STREAM, range(3))
+    after = Merger(STREAM, posts(3))
     after.resume(offset, dumps(older))
     assert after.state.due_us == after.state.closed_us
     for at in range(offset, len(deltas)):

@@ -13,21 +13,23 @@ from confluent_kafka import Producer
 from streamgauge.operators.consumer.log.messages import encode
 from streamgauge.operators.consumer.log.tail import Tail, follow, read_tail
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.sketching.position import Position
+from streamgauge.operators.sketching.position import Input, Position, inputs_of
 
 from .records import STREAM, delta, snapshot
 
+POSTS = Input("posts", 0)
+
 
 def test_a_successor_goes_on_behind_deltas_that_were_trimmed() -> None:
-    merger = Merger(STREAM, [0, 1])
+    merger = Merger(STREAM, inputs_of({"posts": 2}))
     merger.offer(delta(0, 0, 100), 0)
     merger.offer(delta(0, 100, 200), 1)
     tail = Tail(2, 4, [delta(0, 200, 300)], snapshot(merger))
-    assert follow(Position(100), 0, {0: tail}).position.offset == 300
-    assert follow(Position(100), 1, {0: tail}).position.offset == 100
-    behind = follow(Position(100), 0, {0: tail, 1: Tail(0, 1, [delta(0, 100, 200)])})
+    assert follow(Position(100), POSTS, {0: tail}).position.offset == 300
+    assert follow(Position(100), Input("posts", 1), {0: tail}).position.offset == 100
+    behind = follow(Position(100), POSTS, {0: tail, 1: Tail(0, 1, [delta(0, 100, 200)])})
     assert (behind.position.offset, behind.cuts) == (200, [300])
-    trimmed = follow(Position(100), 0, {0: replace(tail, deltas=[])})
+    trimmed = follow(Position(100), POSTS, {0: replace(tail, deltas=[])})
     assert (trimmed.position.offset, trimmed.position.time.watermark(3)) == (200, 7)
 
 

@@ -11,6 +11,7 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.delta import Delta
+from streamgauge.operators.sketching.position import Input, inputs_of
 from streamgauge.operators.sketching.progress import Progress
 from streamgauge.operators.sketching.silence import Rest
 
@@ -20,6 +21,10 @@ STREAM = (
     .tumbling("1m", delay="5s")
     .agg(posts=count(), users=distinct("user"))
 )
+
+
+def posts(partitions: int) -> list[Input]:
+    return inputs_of({"posts": partitions})
 
 
 def log(seed: int, cut: int, partitions: int = 3, rows: int = 2_000) -> list[Delta]:
@@ -57,7 +62,7 @@ def windows(merger: Merger) -> dict[object, int]:
 
 
 def merged(deltas: list[Delta], **options) -> Merger:
-    merger = Merger(STREAM, range(3), **options)
+    merger = Merger(STREAM, posts(3), **options)
     for offset, delta in enumerate(deltas):
         merger.offer(delta, offset)
     return merger

@@ -46,7 +46,9 @@ class Log:
         )
         stream = source.tumbling("1m", delay="0s").agg(posts=count(), users=distinct("user"))
         name = f"log-{uuid.uuid4().hex[:8]}"
-        self.plan = Plan(stream, name, f"{name}.table", self.partitions, topic_id="one")
+        self.plan = Plan(
+            stream, name, f"{name}.table", {"posts": self.partitions}, topic_ids={"posts": "one"}
+        )
         self.client = admin(self.plan.config)
         ensure_topic(self.client, self.plan.table_topic, 1, TOPIC_CONFIG)
         self.inputs = [Progress(stream, "posts", p, 0, clock=lambda: 2e9) for p in range(self.partitions)]
@@ -102,4 +104,4 @@ class Log:
     @property
     def begin(self) -> int:
         """The first offset that is still there."""
-        return begin_offsets(self.client, self.plan.table_topic, [0], 30.0)[0]
+        return begin_offsets(self.client, [(self.plan.table_topic, 0)])[self.plan.table_topic, 0]

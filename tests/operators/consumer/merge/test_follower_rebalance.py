@@ -20,9 +20,9 @@ def test_what_is_known_stays_known_while_the_group_is_lost() -> None:
     stream = Stream.from_kafka(
         "posts", value=json({"user": pl.Int64}), time=None, bootstrap_servers="127.0.0.1:1"
     )
-    plan = Plan(stream.tumbling("1m").agg(posts=count()), "group", "table", 1)
+    plan = Plan(stream.tumbling("1m").agg(posts=count()), "group", "table", {"posts": 1})
     follower = LogMerger(plan, ClosedWindows(schema_of(plan.stream), 1), lambda: True)
-    follower.mergers[0] = Merger(plan.stream, [0])
+    follower.mergers[0] = Merger(plan.stream, plan.inputs)
     follower.mergers[0].state.account = Account(read=7, counted=7)
     follower._lost(follower._consumer, [TopicPartition("table", 0)])
     assert [state.account.read for state in follower.states()] == [7]
@@ -31,10 +31,10 @@ def test_what_is_known_stays_known_while_the_group_is_lost() -> None:
 
 def test_a_message_whose_partition_goes_while_more_are_fetched_is_left_to_its_next_owner() -> None:
     stream = Stream.from_kafka("posts", value=json({"user": pl.Int64}), bootstrap_servers="127.0.0.1:1")
-    plan = Plan(stream.tumbling("1m").agg(posts=count()), "group", "table", 1)
+    plan = Plan(stream.tumbling("1m").agg(posts=count()), "group", "table", {"posts": 1})
     follower = LogMerger(plan, ClosedWindows(schema_of(plan.stream), 1), lambda: True)
     real = follower._consumer
-    follower.mergers[0] = Merger(plan.stream, [0])
+    follower.mergers[0] = Merger(plan.stream, plan.inputs)
 
     class Fetched:
         def partition(self) -> int:

@@ -12,9 +12,10 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.position import Input, inputs_of
 from streamgauge.operators.sketching.silence import Rest
 
-from .deltas import START, STREAM, log, merged, paused, told_by, windows
+from .deltas import START, STREAM, log, merged, paused, posts, told_by, windows
 
 
 def test_the_cut_into_deltas_changes_nothing() -> None:
@@ -66,7 +67,7 @@ def test_at_least_once_takes_an_overlapping_range_and_says_so_but_no_gap() -> No
     deltas = log(4, 100)
     merger = merged(deltas[:3], delivery="at_least_once")
     assert merger.offer(replace(deltas[3], first=50, next=200), 3)
-    assert merger.state.overlaps == 1 and merger.state.marks[0].position.offset == 200
+    assert merger.state.overlaps == 1 and merger.state.marks["posts", 0].position.offset == 200
     with pytest.raises(DeltaError, match="out of turn"):
         merger.offer(replace(deltas[3], first=300, next=400), 4)
 
@@ -75,27 +76,46 @@ def test_a_delta_of_another_definition_is_refused_by_name() -> None:
     deltas = log(5, 2_000)
     other = Stream(STREAM.source, STREAM.time).tumbling("2m").agg(posts=count())
     with pytest.raises(DeltaError, match=f"{STREAM.fingerprint()}.*{other.fingerprint()}"):
-        Merger(other, range(3)).offer(deltas[0], 0)
+        Merger(other, posts(3)).offer(deltas[0], 0)
 
 
 def test_no_window_closes_before_every_partition_was_heard_of() -> None:
     deltas = log(7, 2_000)
-    merger = Merger(STREAM, range(4))
+    merger = Merger(STREAM, posts(4))
     for offset, delta in enumerate(deltas):
         merger.offer(delta, offset)
     assert merger.close() == []
     assert merged(deltas).close()
 
 
+def test_partitions_of_one_number_in_two_topics_have_chains_of_their_own() -> None:
+    deltas = log(7, 100)
+    likes = [replace(delta, topic="likes") for delta in deltas]
+    merger = Merger(STREAM, inputs_of({"posts": 3, "likes": 3}))
+    for offset, delta in enumerate(deltas):
+        merger.offer(delta, offset)
+    assert merger.close() == []
+    for offset, delta in enumerate(likes, len(deltas)):
+        assert merger.offer(delta, offset)
+    again = Merger(STREAM, [])
+    again.resume(*merger.resume_point())
+    twice = {window: 2 * posts for window, posts in windows(merged(deltas)).items()}
+    assert windows(merger) == twice
+    assert again.state.marks.keys() <= set(inputs_of({"posts": 3, "likes": 3}))
+    with pytest.raises(DeltaError, match="made anew"):
+        for source in ("one", "two"):
+            merger.offer(replace(likes[-1], first=2_000, next=2_000, source=source), 10**6)
+
+
 def test_reached_says_when_all_ends_are_in() -> None:
     merger = merged(log(8, 2_000))
-    assert merger.reached({0: 2_000, 1: 1_999, 2: 0})
-    assert not merger.reached({0: 2_001})
-    assert not merger.reached({3: 0})
+    assert merger.reached({Input("posts", 0): 2_000, Input("posts", 1): 1_999, Input("posts", 2): 0})
+    assert not merger.reached({Input("posts", 0): 2_001})
+    assert not merger.reached({Input("posts", 3): 0})
 
 
 def test_a_kept_window_is_still_open_only_with_what_was_added_to_it() -> None:
-    deltas, merger = paused(range(18), 60, range(18, 40)), Merger(STREAM, range(1))
+    deltas, merger = paused(range(18), 60, range(18, 40)), Merger(STREAM, posts(1))
     assert told_by(merger, deltas[:2]) == [(1, 0, 18)]
     assert merger.close_all() == []
     merger.offer(deltas[2], 2)
@@ -108,7 +128,7 @@ def test_deltas_that_were_sent_together_are_taken_together(together: bool) -> No
     """What was silent wakes with what lets the other partition close windows, its rows a moment behind."""
     first, second = log(9, 2_000, partitions=2)
     begin = {"next": 0, "table": None, "messages": {}, "account": Account(), "time": PartitionTime()}
-    merger = Merger(STREAM, range(2))
+    merger = Merger(STREAM, posts(2))
     merger.offer(replace(first, **begin), 0)
     merger.offer(replace(second, **begin, rest=Rest(9_000_000, 5_000_000, START + 10**10)), 1)
     merger.offer(replace(first, more=together), 2)

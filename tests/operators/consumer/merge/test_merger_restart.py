@@ -10,21 +10,21 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.sketching.progress import Progress
 from streamgauge.operators.sketching.silence import Rest
 
-from .deltas import START, STREAM, log, merged, paused, told_by, windows
+from .deltas import START, STREAM, log, merged, paused, posts, told_by, windows
 
 
 @pytest.mark.parametrize("stop", [1, 7, 30, 59, 60])
 def test_a_restart_from_the_resume_point_gives_the_same_windows_each_once(stop: int) -> None:
     deltas = log(6, 100)
-    whole, clean = merged(deltas), Merger(STREAM, range(3))
-    first = Merger(STREAM, range(3))
+    whole, clean = merged(deltas), Merger(STREAM, posts(3))
+    first = Merger(STREAM, posts(3))
     emitted: list[object] = []
     for offset, delta in enumerate(deltas[:stop]):
         first.offer(delta, offset)
         emitted += [table.column("window_start")[0].as_py() for table in first.close()]
     offset, told = first.resume_point()
     assert offset <= stop
-    second = Merger(STREAM, range(3))
+    second = Merger(STREAM, posts(3))
     second.resume(offset, told)
     found = {}
     for at in range(offset, len(deltas)):
@@ -44,7 +44,7 @@ def test_a_restart_from_the_resume_point_gives_the_same_windows_each_once(stop: 
 
 
 def test_a_window_that_was_not_handed_over_comes_again_after_a_restart() -> None:
-    deltas, merger = log(9, 100), Merger(STREAM, range(3))
+    deltas, merger = log(9, 100), Merger(STREAM, posts(3))
     told = []
     for offset, delta in enumerate(deltas):
         merger.offer(delta, offset)
@@ -53,7 +53,7 @@ def test_a_window_that_was_not_handed_over_comes_again_after_a_restart() -> None
             merger.told()
     unseen = merger.due()
     assert unseen is not None and unseen.equals(merger.due())
-    again = Merger(STREAM, range(3))
+    again = Merger(STREAM, posts(3))
     offset, state = merger.resume_point()
     again.resume(offset, state)
     for at in range(offset, len(deltas)):
@@ -78,10 +78,10 @@ def test_a_delta_in_parts_is_whole_again_after_a_restart_between_them(stop: int)
             else:
                 merger.offer(delta, at, "parts" if at == 6 else "")
 
-    merger = Merger(STREAM, range(3))
+    merger = Merger(STREAM, posts(3))
     follow(merger, 0, stop)
     offset, state = merger.resume_point()
-    again = Merger(STREAM, range(3))
+    again = Merger(STREAM, posts(3))
     again.resume(offset, state)
     follow(again, offset, len(parts))
     assert again.state.duplicates == 0
@@ -104,7 +104,7 @@ def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
     silent[0].add(rows, None, np.arange(200), 200, lambda numbers, reason: None)
     told.append(silent[0].delta())
     before = merged(told)
-    after = Merger(STREAM, range(3))
+    after = Merger(STREAM, posts(3))
     offset, state = before.resume_point()
     after.resume(offset, state)
     for merger in (before, after):
@@ -147,12 +147,12 @@ def test_a_window_that_silence_closed_comes_again_if_rows_follow_and_so_after_an
     steps: tuple[range | int, ...], told: list[tuple[int, int, int]], late: int
 ) -> None:
     deltas = paused(*steps)
-    whole = Merger(STREAM, range(1))
+    whole = Merger(STREAM, posts(1))
     assert told_by(whole, deltas) == told
     in_merger = whole.state.account.late
     assert in_merger == late and whole.state.account.balanced
     for stop in range(len(deltas) + 1):
-        first, second, third = (Merger(STREAM, range(1)) for _ in range(3))
+        first, second, third = (Merger(STREAM, posts(1)) for _ in range(3))
         before = told_by(first, deltas[:stop])
         offset, state = first.resume_point()
         second.resume(offset, state)

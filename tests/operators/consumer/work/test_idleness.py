@@ -24,6 +24,7 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.intake import Intake
+from streamgauge.operators.sketching.position import Input
 from streamgauge.operators.sketching.progress import Progress
 from streamgauge.operators.sketching.remarks import Remarks
 
@@ -46,7 +47,7 @@ def stream_of(kafka: Any, topic: str) -> Stream:
 
 def idle(run: Run) -> set[int]:
     """The partitions that count as idle."""
-    return {p for state in run._merger.states() for p, mark in state.marks.items() if mark.idle}
+    return {p for state in run._merger.states() for (_, p), mark in state.marks.items() if mark.idle}
 
 
 @contextmanager
@@ -174,24 +175,30 @@ def test_bad_messages_that_never_cease_hold_no_window_open(kafka: Any, topic: Ca
 
 
 def test_a_partition_that_was_read_to_its_end_rests_for_good_in_a_bounded_run(kafka: Any) -> None:
-    plan = Plan(stream_of(kafka, "posts"), "group", "table", 3, ends={0: 2, 1: 5})
+    plan = Plan(
+        stream_of(kafka, "posts"),
+        "group",
+        "table",
+        {"posts": 3},
+        ends={Input("posts", 0): 2, Input("posts", 1): 5},
+    )
     now = [7.0]
     intake, idleness = (
         Intake(plan.source, Remarks("posts", {}), plan.ends),
         Idleness(plan, lambda: None, lambda: now[0]),
     )
-    for partition in range(3):
-        intake.begin(partition, Progress(plan.stream, "posts", partition, 0), [])
-        idleness.take_up(partition)
-    intake.pass_to(0, 2)
+    for where in plan.inputs:
+        intake.begin(Progress(plan.stream, *where, 0), [])
+        idleness.take_up(where)
+    intake.pass_to(Input("posts", 0), 2)
     idleness.look(intake, {}, anew=True)
-    ended = {p for p, own in intake.progress.items() if own.rest is not None and own.rest.ended}
+    ended = {p for (_, p), own in intake.progress.items() if own.rest is not None and own.rest.ended}
     assert ended == {0, 2}
-    first, now[0] = intake.progress[0].rest, 8.0
+    first, now[0] = intake.progress["posts", 0].rest, 8.0
     idleness.look(intake, {}, anew=False)
-    assert intake.progress[0].rest == first
+    assert intake.progress["posts", 0].rest == first
     idleness.look(intake, {}, anew=True)
-    assert intake.progress[0].rest.us == first.us + 1_000_000
+    assert intake.progress["posts", 0].rest.us == first.us + 1_000_000
 
 
 def test_a_wall_clock_that_is_set_back_stops_no_checkpoint(
