@@ -27,6 +27,8 @@ TOGETHER = {
     "apps/ending.py": "apps/trending/test_demo.py",
     "apps/kafka/cluster.py": "operators/kafka/test_reader_leaders.py",
     "apps/kafka/node.py": "apps/kafka/test_broker.py",
+    "apps/kafka/running.py": "apps/kafka/test_command.py",
+    "apps/kafka/status.py": "apps/kafka/test_command.py",
     "apps/replay/jetstream.py": "apps/replay/test_recorded.py",
     "apps/replay/load.py": "apps/replay/test_generated.py",
     "apps/replay/post.py": "apps/replay/test_recorded.py",

@@ -1,4 +1,4 @@
-"""Several Kafka nodes inside a program, for what takes more than one: replicas, leaders that move and die.
+"""Several Kafka nodes on one machine, for what takes more than one: replicas, leaders that move and die.
 
 with EmbeddedCluster() as cluster:
     cluster.create_topic("posts", partitions=4)
@@ -7,40 +7,70 @@ with EmbeddedCluster() as cluster:
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from .broker import EmbeddedKafka, cluster_id
-from .node import HOST, free_port
+from .broker import BrokerError, EmbeddedKafka, PortTakenError, cluster_id
+from .node import HOST, free_port, is_free
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """A cluster's id and its nodes' ports, for clients and for each other."""
+
+    cluster: str
+    listeners: list[int]
+    controllers: list[int]
 
 
 class EmbeddedCluster:
     """Kafka nodes on loopback ports, each a broker and a controller, with topics that are on all of them.
 
-    Any of `nodes` may be killed and started again while more than half of them run. Everything is thrown away
-    at the end. Raises as `EmbeddedKafka` does.
+    Any of `nodes` may be killed and started again while more than half of them run. They listen on `port` and
+    those that follow, else on free ones. `data` is a folder that keeps everything across restarts, ports
+    included unless others are asked for; without one all is thrown away at the end. With ``detached=True``
+    the nodes stay until they are ended.
+
+    Raises `BrokerError` for a folder that keeps another number of brokers, and as `EmbeddedKafka` does.
     """
 
-    def __init__(self, brokers: int = 3) -> None:
-        ports: set[int] = set()
-        while len(ports) < 2 * brokers:
-            ports.add(free_port())
-        listeners = [ports.pop() for _ in range(brokers)]
-        controllers = [ports.pop() for _ in range(brokers)]
-        name = cluster_id()
-        self._folder = Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
+    def __init__(
+        self,
+        brokers: int = 3,
+        port: int | None = None,
+        data: str | Path | None = None,
+        *,
+        detached: bool = False,
+    ) -> None:
+        self._keep = data is not None
+        self.folder = (
+            Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
+            if data is None
+            else Path(data).expanduser().resolve()
+        )
+        try:
+            layout = _layout(self.folder, brokers, port)
+        except BrokerError:
+            if data is None:
+                self.folder.rmdir()
+            raise
         self.nodes = [
             EmbeddedKafka(
-                listeners[number],
-                self._folder / str(number + 1),
-                settings=_settings(number, listeners, controllers),
-                cluster=name,
+                layout.listeners[number],
+                self.folder / str(number + 1),
+                detached=detached,
+                settings=_settings(number, layout),
+                cluster=layout.cluster,
             )
             for number in range(brokers)
         ]
+        self._ports = layout.listeners
 
     def __enter__(self) -> Self:
         return self.start()
@@ -51,19 +81,25 @@ class EmbeddedCluster:
     @property
     def bootstrap_servers(self) -> str:
         """The addresses of all nodes, for ``bootstrap.servers``."""
-        return ",".join(node.bootstrap_servers for node in self.nodes)
+        return ",".join(f"{HOST}:{port}" for port in self._ports)
 
     def start(self) -> Self:
         """Start all nodes together, for none of them serves before more than half are there."""
-        with ThreadPoolExecutor(len(self.nodes)) as starting:
-            list(starting.map(EmbeddedKafka.start, self.nodes))
+        try:
+            with ThreadPoolExecutor(len(self.nodes)) as starting:
+                list(starting.map(EmbeddedKafka.start, self.nodes))
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def stop(self) -> None:
-        """Stop all nodes, and throw away what they hold."""
-        for node in self.nodes:
-            node.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Stop all nodes; kept data is flushed first, other data thrown away."""
+        end = EmbeddedKafka.stop if self._keep else EmbeddedKafka.kill
+        with ThreadPoolExecutor(len(self.nodes)) as ending:
+            list(ending.map(end, self.nodes))
+        if not self._keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic with a replica on each node, two of which must have a message before it counts."""
@@ -76,14 +112,71 @@ class EmbeddedCluster:
         admin.create_topics([wanted], operation_timeout=30)[name].result(30)
 
 
-def _settings(number: int, listeners: list[int], controllers: list[int]) -> dict[str, object]:
+def kept_brokers(folder: Path) -> int | None:
+    """How many brokers' data a folder keeps; None if it keeps none."""
+    if (folder / "cluster.json").is_file():
+        return len(_read(folder).listeners)
+    return 1 if (folder / "log").is_dir() else None
+
+
+def node(folder: Path, number: int) -> EmbeddedKafka:
+    """A node, counted from 0, of a cluster of detached ones that runs in a folder: to start it once more."""
+    layout = _read(folder)
+    return EmbeddedKafka(
+        layout.listeners[number],
+        folder / str(number + 1),
+        detached=True,
+        settings=_settings(number, layout),
+        cluster=layout.cluster,
+    )
+
+
+def _layout(folder: Path, brokers: int, port: int | None) -> _Layout:
+    """What the folder keeps, with free ports in place of those that others have taken."""
+    kept = kept_brokers(folder)
+    if kept not in (None, brokers):
+        raise BrokerError(
+            f"the folder {folder} keeps the data of {kept} broker{'s' * (kept != 1)}, not of {brokers}; "
+            f"start {kept}, or name another folder"
+        )
+    found = _read(folder) if kept else _Layout(cluster_id(), [0] * brokers, [0] * brokers)
+    asked = list(range(port, port + brokers)) if port is not None else found.listeners
+    for wanted in asked if port is not None else ():
+        if wanted > 65_535 or not is_free(wanted):
+            raise PortTakenError(wanted)
+    taken = set(asked)
+    found = _Layout(found.cluster, _free(asked, taken), _free(found.controllers, taken))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cluster.json").write_text(json.dumps(asdict(found)))
+    return found
+
+
+def _read(folder: Path) -> _Layout:
+    return _Layout(**json.loads((folder / "cluster.json").read_text()))
+
+
+def _free(ports: Sequence[int], taken: set[int]) -> list[int]:
+    """These ports, and others where they are none or not free; none that is `taken`, which grows by them."""
+    found = []
+    for port in ports:
+        while port == 0 or not is_free(port):
+            candidate = free_port()
+            port = 0 if candidate in taken else candidate
+        taken.add(port)
+        found.append(port)
+    return found
+
+
+def _settings(number: int, layout: _Layout) -> dict[str, object]:
     """What a node is told of itself and of the others."""
-    voters = ",".join(f"{n + 1}@{HOST}:{port}" for n, port in enumerate(controllers))
-    own, count = f"PLAINTEXT://{HOST}:{listeners[number]}", len(listeners)
+    voters = ",".join(f"{n + 1}@{HOST}:{port}" for n, port in enumerate(layout.controllers))
+    own, count = f"PLAINTEXT://{HOST}:{layout.listeners[number]}", len(layout.listeners)
     return {
         "node.id": number + 1,
         "controller.quorum.voters": voters,
-        "listeners": f"{own},CONTROLLER://{HOST}:{controllers[number]}",
+        "listeners": f"{own},CONTROLLER://{HOST}:{layout.controllers[number]}",
+        "default.replication.factor": count,
+        "min.insync.replicas": min(2, count),
         "offsets.topic.replication.factor": count,
         "transaction.state.log.replication.factor": count,
         "transaction.state.log.min.isr": min(2, count),

@@ -1,43 +1,38 @@
-"""`streamgauge kafka start | status | stop`: a broker that stays after the command returns."""
+"""`streamgauge kafka start | status | stop`: brokers that stay after the command returns."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
-from filelock import FileLock
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from ..cache import cache_folder
 from ..ending import in_order
 from ..java import JavaError
 from .broker import BrokerError, EmbeddedKafka
+from .cluster import EmbeddedCluster, kept_brokers, node
 from .jars import KAFKA, JarsError
-from .node import HOST
+from .running import DEFAULT, Running, RunningBroker, find_running, forget, locked, remember
+from .status import show
 
 app = typer.Typer(
     name="kafka",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="""An embedded Kafka broker on this machine, to try things on.
+    help="""An embedded Kafka cluster on this machine, to try things on.
 
-    One real node on 127.0.0.1 that stays until it is stopped; a second one, for another project, takes a
-    name of its own. Its jars are fetched once and kept.
+    Real brokers on 127.0.0.1, one or several, that stay until they are stopped; a second cluster, for another
+    project, takes a name of its own. Kafka's jars are fetched once and kept.
 
         streamgauge kafka start --port 9092 --data ~/kafka
 
-        streamgauge kafka start --name shop
+        streamgauge kafka start --name shop --brokers 3
 
         streamgauge kafka status
 
@@ -47,26 +42,7 @@ app = typer.Typer(
 _out = Console()
 _err = Console(stderr=True)
 
-
-DEFAULT = "kafka"
-"""The name of a broker that was given none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A broker that `start` left running, as its state file says."""
-
-    pid: int
-    port: int
-    folder: str
-    keep: bool
-    started: float
-    name: str = DEFAULT
-
-    @property
-    def address(self) -> str:
-        """For ``bootstrap.servers``."""
-        return f"{HOST}:{self.port}"
+_STOP_SECONDS = 10.0
 
 
 def _valid(name: str | None) -> str | None:
@@ -79,7 +55,12 @@ def _valid(name: str | None) -> str | None:
 def start(
     port: Annotated[
         int | None,
-        typer.Option(metavar="PORT", min=1, max=65535, help="Port of 127.0.0.1; a free one by default."),
+        typer.Option(
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="Port of 127.0.0.1, the first of several brokers'; free ones by default.",
+        ),
     ] = None,
     data: Annotated[
         Path | None,
@@ -90,209 +71,152 @@ def start(
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option(metavar="NAME", callback=_valid, help="Its name, where several brokers are to run.")
+        str, typer.Option(metavar="NAME", callback=_valid, help="Its name, where several are to run.")
     ] = DEFAULT,
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT", min=1, max=9, help="How many brokers; one, or as many as the folder keeps."
+        ),
+    ] = None,
 ) -> None:
-    """Start a broker in the background and print its address.
+    """Start one broker or several in the background and print their addresses.
 
     It takes some seconds, the first time half a minute more, and stays until `streamgauge kafka stop`. Only
-    programs on this machine reach it, and it asks none of them for a password.
+    programs on this machine reach it, and it asks none of them for a password. With three brokers, topics
+    have a replica on each unless told otherwise, and two must have a message before ``acks=all`` says so.
+    Of a cluster that runs, brokers that died are started again.
 
         streamgauge kafka start
 
         streamgauge kafka start --port 9092 --data ~/kafka
 
-        streamgauge kafka start --name shop
+        streamgauge kafka start --name shop --brokers 3
     """
-    with FileLock(_folder() / f"{name}.lock"):
-        _start(port, data, name)
+    with locked(name):
+        _start(port, data, name, brokers)
 
 
-def _start(port: int | None, data: Path | None, name: str) -> None:
-    folder = None if data is None else str(data.expanduser().resolve())
+def _start(port: int | None, data: Path | None, name: str, brokers: int | None) -> None:
+    folder = None if data is None else data.expanduser().resolve()
     for running in find_running():
-        other = (port is not None and port != running.port) or (folder or running.folder) != running.folder
-        if running.name == name and other:
-            _fail(
-                f"a broker is already running at {running.address} with its data in {running.folder}; "
-                f"`streamgauge kafka stop{_option(running)}` ends it, --name starts another one beside it"
-            )
         if running.name == name:
-            _out.print(f"already running at [bold]{running.address}[/]")
-            return
-        if folder == running.folder:
+            return _go_on(running, port, folder, brokers)
+        if str(folder) == running.folder:
             _fail(f"the broker {running.name!r} at {running.address} has its data in {folder}; name another")
-    broker = EmbeddedKafka(port, data, detached=True)
+    kept = None if folder is None else kept_brokers(folder)
+    count = brokers or kept or 1
     try:
         with in_order(), _err.status(f"starting Kafka {KAFKA}"):
-            broker.start()
+            if count == 1 and kept in (None, 1):
+                alone = EmbeddedKafka(port, folder, detached=True).start()
+                nodes, where = [alone], alone.folder
+            else:
+                cluster = EmbeddedCluster(count, port, folder, detached=True).start()
+                nodes, where = cluster.nodes, cluster.folder
     except (BrokerError, JarsError, JavaError) as error:
         _fail(str(error))
-    remember(Running(broker.pid, broker.port, str(broker.folder), data is not None, time.time(), name))
-    _out.print(f"Kafka {KAFKA} serves at [bold]{broker.bootstrap_servers}[/]")
+    found = tuple(RunningBroker(own.pid, own.port, str(own.folder)) for own in nodes)
+    running = Running(found, str(where), folder is not None, time.time(), name)
+    remember(running)
+    _out.print(f"Kafka {KAFKA} serves at [bold]{running.address}[/]", soft_wrap=True)
+
+
+def _go_on(running: Running, port: int | None, folder: Path | None, brokers: int | None) -> None:
+    """Leave a cluster running if it is what is asked for, with those of its brokers that had died."""
+    other = port not in (None, running.port) or str(folder or running.folder) != running.folder
+    if other or brokers not in (None, len(running.brokers)):
+        count = len(running.brokers)
+        what = "a broker is" if count == 1 else f"a cluster of {count} brokers is"
+        _fail(
+            f"{what} already running at {running.address} with its data in {running.folder}; "
+            f"`streamgauge kafka stop{running.option}` ends it, --name starts another one beside it"
+        )
+    dead = [number for number, broker in enumerate(running.brokers) if not broker.alive]
+    nodes = list(running.brokers)
+    for number in dead:
+        own = node(Path(running.folder), number)
+        try:
+            with in_order(), _err.status(f"starting broker {number + 1} again"):
+                own.start()
+        except (BrokerError, JarsError, JavaError) as error:
+            _fail(f"broker {number + 1} did not start again: {error}")
+        nodes[number] = RunningBroker(own.pid, own.port, str(own.folder))
+        remember(Running(tuple(nodes), running.folder, running.keep, running.started, running.name))
+        _out.print(f"broker {number + 1} serves again at [bold]{own.bootstrap_servers}[/]")
+    if not dead:
+        _out.print(f"already running at [bold]{running.address}[/]", soft_wrap=True)
 
 
 @app.command()
-def status() -> None:
-    """Show the brokers that run: address, folder, log, topics. Exit code 1 if there is none."""
+def status(
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", callback=_valid, help="Which one; all by default.")
+    ] = None,
+) -> None:
+    """Show what runs: addresses, folders, logs, topics, dead brokers. Exit code 1 if anything is amiss."""
     every = find_running()
-    if not every:
-        _out.print("no broker is running; `streamgauge kafka start` starts one")
+    chosen = [running for running in every if name in (None, running.name)]
+    if not chosen:
+        _out.print(_nothing(name, every) + "; `streamgauge kafka start` starts one")
         raise typer.Exit(1)
-    silent = [running for running in every if not _show(running, named=len(every) > 1)]
-    if silent:
+    well = []
+    for number, running in enumerate(chosen):
+        if number:
+            _out.print()
+        well.append(show(running, _out, named=len(every) > 1 or running.name != DEFAULT))
+    if not all(well):
         raise typer.Exit(1)
-
-
-def _show(running: Running, named: bool) -> bool:
-    """One broker on the screen; whether it answers."""
-    about = Table.grid(padding=(0, 2))
-    about.add_column()
-    about.add_column(overflow="fold")  # a path is shown whole
-    if named or running.name != DEFAULT:
-        about.add_row("name", f"[bold]{running.name}[/]")
-    about.add_row("address", f"[bold]{running.address}[/]")
-    about.add_row("process", f"{running.pid}, for {_span(time.time() - running.started)}")
-    about.add_row("data", f"{running.folder} ({'kept' if running.keep else 'thrown away at the end'})")
-    about.add_row("log", f"{running.folder}/broker.log")
-    _out.print(about)
-    topics = _topics(running.address)
-    if topics is None:
-        _out.print("[red]it doesn't answer[/]; look into its log")
-    elif topics:
-        table = Table("topic", "partitions", "messages", title_justify="left")
-        table.columns[1].justify = table.columns[2].justify = "right"
-        for name, partitions, messages in topics:
-            table.add_row(name, str(partitions), f"{messages:,}")
-        _out.print(table)
-    if named:
-        _out.print()
-    return topics is not None
 
 
 @app.command()
 def stop(
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", callback=_valid, help="Which one, where several brokers run."),
+        typer.Option(metavar="NAME", callback=_valid, help="Which one, where several run."),
     ] = None,
 ) -> None:
-    """Stop the broker; what was written stays if it was started with `--data`.
+    """Stop a cluster; what was written stays if it was started with `--data`.
 
     streamgauge kafka stop
 
     streamgauge kafka stop --name shop
     """
     every = find_running()
-    chosen = [running for running in every if running.name == (name or running.name)]
-    names = ", ".join(running.name for running in every)
+    chosen = [running for running in every if name in (None, running.name)]
     if not chosen:
-        which = f" named {name} is running; there are: {names}" if every else " is running"
-        _out.print(f"no broker{which}")
+        _out.print(_nothing(name, every))
         return
     if len(chosen) > 1:
+        names = ", ".join(running.name for running in every)
         _fail(f"several brokers are running: {names}; say which one, as in `--name {every[0].name}`")
-    _end(chosen[0])
+    with locked(chosen[0].name):
+        _end(chosen[0])
+
+
+def _nothing(name: str | None, every: list[Running]) -> str:
+    names = ", ".join(running.name for running in every)
+    which = f" named {name} is running" if name else " is running"
+    return f"no broker{which}" + (f"; there are: {names}" if every else "")
 
 
 def _end(running: Running) -> None:
-    os.kill(running.pid, signal.SIGTERM if running.keep else signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while _is_broker(running.pid, running.folder):
+    for broker in running.brokers:
+        if broker.alive:
+            os.kill(broker.pid, signal.SIGTERM if running.keep else signal.SIGKILL)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while running.alive:
         if time.monotonic() > deadline:
-            os.kill(running.pid, signal.SIGKILL)
+            for broker in running.brokers:
+                if broker.alive:
+                    os.kill(broker.pid, signal.SIGKILL)
         time.sleep(0.05)
-    _forget(running)
-    _out.print(f"stopped the broker at {running.address}")
+    forget(running)
+    what = "the broker" if len(running.brokers) == 1 else f"the {len(running.brokers)} brokers"
+    _out.print(f"stopped {what} at {running.address}", soft_wrap=True)
 
 
-def find_running() -> list[Running]:
-    """The brokers that `start` left running, by name; state files whose broker is gone are cleared away."""
-    found = []
-    for file in sorted(_folder().glob("*.json")):
-        try:
-            running = Running(**json.loads(file.read_text()))
-        except (OSError, ValueError, TypeError):
-            continue
-        if _is_broker(running.pid, running.folder):
-            found.append(running)
-        else:
-            _forget(running)
-    return found
-
-
-def remember(running: Running) -> None:
-    """Make a detached broker one that `status` shows and `stop` ends."""
-    file = _state_file(running)
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(asdict(running)))
-    part.replace(file)
-
-
-def _forget(running: Running) -> None:
-    if not running.keep:
-        shutil.rmtree(running.folder, ignore_errors=True)
-    _state_file(running).unlink(missing_ok=True)
-
-
-def _folder() -> Path:
-    found = cache_folder() / "kafka" / "running"
-    found.mkdir(parents=True, exist_ok=True)
-    return found
-
-
-def _state_file(running: Running) -> Path:
-    return _folder() / f"{running.name}.json"
-
-
-def _option(running: Running) -> str:
-    return "" if running.name == DEFAULT else f" --name {running.name}"
-
-
-def _is_broker(pid: int, folder: str) -> bool:
-    """Whether that process is the broker of that folder, not another one that got its number since."""
-    if Path("/proc/self/cmdline").exists():
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            return False
-    else:
-        said = subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True)
-        command = said.stdout
-    return f"kafka.Kafka {folder}" in command
-
-
-def _topics(address: str) -> list[tuple[str, int, int]] | None:
-    """Name, partitions and messages of every topic but Kafka's own; None if the broker doesn't answer."""
-    from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient, OffsetSpec
-
-    # The client's own log lines would spoil the screen.
-    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    try:
-        known = admin.list_topics(timeout=5).topics
-        found = []
-        for name in sorted(name for name in known if not name.startswith("__")):
-            every = [TopicPartition(name, p) for p in known[name].partitions]
-            last, first = (
-                [f.result(5).offset for f in admin.list_offsets(dict.fromkeys(every, spec)).values()]
-                for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
-            )
-            found.append((name, len(every), sum(last) - sum(first)))
-        return found
-    except KafkaException:
-        return None
-
-
-def _span(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return (
-        f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-    )
-
-
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     _err.print(f"[red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
     raise typer.Exit(1)
 

@@ -19,7 +19,7 @@ from ...operators.definition.stream import Stream
 from ..ending import in_order
 from ..java import find_java
 from ..kafka.broker import BrokerError, EmbeddedKafka
-from ..kafka.command import Running, find_running, remember
+from ..kafka.running import Running, RunningBroker, find_running, remember
 from ..kafka.jars import KAFKA, kafka_jars
 from ..replay.batch import Source
 from ..replay.generated import Generated
@@ -104,7 +104,8 @@ def _broker(keep: bool, console: Console, stack: ExitStack) -> EmbeddedKafka:
 def _start(kafka: EmbeddedKafka, keep: bool) -> None:
     kafka.start()
     if keep:
-        remember(Running(kafka.pid, kafka.port, str(kafka.folder), False, time.time(), _KEPT))
+        own = RunningBroker(kafka.pid, kafka.port, str(kafka.folder))
+        remember(Running((own,), own.folder, False, time.time(), _KEPT))
 
 
 def _streamed(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -14,10 +16,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner, Result
 
-from streamgauge.apps.kafka import command
+from streamgauge.apps.kafka import command, status
+from streamgauge.apps.kafka.cluster import kept_brokers
 from streamgauge.apps.kafka.jars import kafka_jars
+from streamgauge.apps.kafka.running import Running, RunningBroker, find_running, remember
+
+from ...waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -34,8 +41,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "kafka" / jars.name).symlink_to(jars)
     monkeypatch.setenv("STREAMGAUGE_CACHE", str(tmp_path))
     yield tmp_path
-    for running in command.find_running():
+    for running in find_running():
         run("stop", "--name", running.name)
+
+
+def send(address: str, count: int) -> None:
+    """Messages on a new topic of two partitions."""
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic("posts", 2)])["posts"].result(60)
+    producer = Producer({"bootstrap.servers": address})
+    for _ in range(count):
+        producer.produce("posts", b"x")
+    assert producer.flush(60) == 0
 
 
 def test_a_broker_is_started_shown_and_stopped(cache: Path, tmp_path: Path) -> None:
@@ -47,14 +64,7 @@ def test_a_broker_is_started_shown_and_stopped(cache: Path, tmp_path: Path) -> N
     assert "already running" in run("start").output
     assert run("start", "--port", "9").exit_code == 1
 
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic("posts", 2, 1)])["posts"].result(10)
-    producer = Producer({"bootstrap.servers": address})
-    for _ in range(1234):
-        producer.produce("posts", b"x")
-    assert producer.flush(20) == 0
+    send(address, 1234)
 
     shown = run("status")
     assert shown.exit_code == 0
@@ -72,12 +82,13 @@ def test_a_broker_is_started_shown_and_stopped(cache: Path, tmp_path: Path) -> N
 def test_a_state_file_whose_broker_is_gone_is_cleared(cache: Path) -> None:
     state = cache / "kafka" / "running" / "kafka.json"
     state.parent.mkdir()
-    gone = {"pid": 1, "port": 9, "folder": "/nonexistent/kafka", "keep": False, "started": 0.0}
+    broker = {"pid": 1, "port": 9, "folder": "/nonexistent/kafka"}
+    gone = {"brokers": [broker], "folder": "/nonexistent/kafka", "keep": False, "started": 0.0}
     for content in (json.dumps(gone), "{broken"):
         state.write_text(content)
         assert run("status").exit_code == 1
         assert "no broker is running" in run("stop").output
-    assert command.find_running() == []
+    assert find_running() == []
 
 
 def test_a_taken_port_is_an_error_without_a_traceback(cache: Path) -> None:
@@ -90,21 +101,21 @@ def test_a_taken_port_is_an_error_without_a_traceback(cache: Path) -> None:
     assert "Traceback" not in failed.output
 
 
-def fake(name: str) -> command.Running:
+def fake(name: str) -> Running:
     """A process that looks like the broker of a folder of its own, until it is ended."""
     folder = f"/nonexistent/{name}"
-    code = f"import time  # kafka.Kafka {folder}\ntime.sleep(600)"
+    code = f"import time  # kafka.Kafka {folder}/broker.properties\ntime.sleep(600)"
     process = subprocess.Popen([sys.executable, "-c", code])
     threading.Thread(target=process.wait, daemon=True).start()
-    return command.Running(process.pid, 9, folder, False, time.time(), name)
+    return Running((RunningBroker(process.pid, 9, folder),), folder, False, time.time(), name)
 
 
 def test_of_several_brokers_the_one_that_is_named_is_stopped(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_topics", lambda address: [])
+    monkeypatch.setattr(status, "_topics", lambda address: [])
     for name in ("kafka", "shop"):
-        command.remember(fake(name))
+        remember(fake(name))
     shown = run("status")
     assert (
         shown.exit_code == 0 and "/nonexistent/kafka" in shown.output and "/nonexistent/shop" in shown.output
@@ -117,10 +128,45 @@ def test_of_several_brokers_the_one_that_is_named_is_stopped(
     assert taken.exit_code == 1 and "'shop'" in taken.output
     assert "--name starts another one beside it" in run("start", "--port", "10").output
     assert run("stop", "--name", "shop").exit_code == 0
-    assert [running.name for running in command.find_running()] == ["kafka"]
+    assert [running.name for running in find_running()] == ["kafka"]
     assert run("stop").exit_code == 0
-    assert command.find_running() == []
+    assert find_running() == []
 
 
 def test_a_name_that_would_be_no_file_is_refused(cache: Path) -> None:
     assert run("start", "--name", "../x").exit_code == 2
+
+
+def test_a_cluster_says_which_broker_is_dead_and_gets_it_back(cache: Path, tmp_path: Path) -> None:
+    data = tmp_path / "shop"
+    started = run("start", "--name", "shop", "--brokers", "3", "--data", str(data))
+    assert started.exit_code == 0, started.output
+    [shop] = find_running()
+    assert shop.address in started.output and len(shop.brokers) == 3
+    send(shop.address, 100)
+    os.kill(shop.brokers[1].pid, signal.SIGKILL)
+    until(lambda: not shop.brokers[1].alive)
+    shown = run("status", "--name", "shop")
+    assert shown.exit_code == 1
+    assert f"broker 2 at {shop.brokers[1].address} is dead" in shown.output
+    assert "`streamgauge kafka start --name shop` starts it again" in shown.output
+    refused = run("start", "--name", "shop", "--brokers", "2")
+    assert refused.exit_code == 1 and "a cluster of 3 brokers is already running" in refused.output
+    again = run("start", "--name", "shop")
+    assert f"broker 2 serves again at {shop.brokers[1].address}" in again.output
+    shown = run("status")
+    assert shown.exit_code == 0 and re.search(r"posts\W+2\W+100", shown.output)
+    assert run("stop", "--name", "shop").exit_code == 0 and find_running() == []
+    fewer = run("start", "--brokers", "1", "--data", str(data))
+    assert fewer.exit_code == 1 and "keeps the data of 3 brokers, not of 1" in fewer.output
+    assert kept_brokers(data) == 3
+
+
+def test_no_broker_of_a_cluster_runs_where_a_port_is_taken(cache: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        failed = run("start", "--brokers", "3", "--port", str(port))
+    assert failed.exit_code == 1 and f"port {port} on 127.0.0.1 is taken" in failed.output
+    assert find_running() == []
