@@ -19,8 +19,8 @@ from ...operators.definition.stream import Stream
 from ..ending import in_order
 from ..java import find_java
 from ..kafka.broker import BrokerError, EmbeddedKafka
-from ..kafka.running import Running, RunningBroker, find_running, remember
 from ..kafka.jars import KAFKA, kafka_jars
+from ..kafka.running import Running, RunningBroker, find_running, remember
 from ..replay.batch import Source
 from ..replay.generated import Generated
 from ..replay.load import Load
