@@ -11,6 +11,8 @@ import polars as pl
 from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
+from .deduplication import Deduplicate
+from .durations import Duration, microseconds
 from .event_time import TIME, event_time, first_line
 from .functions import Batches, FunctionStep
 from .sources import FrameSource, KafkaSource
@@ -140,6 +142,43 @@ class RowStream:
         """
         return self._then(FunctionStep(function, schema, batches))
 
+    def deduplicate(self, *ids: str, within: Duration) -> Self:
+        """Keep a row only if none of its id came before it, less than `within` away in event time.
+
+        That is what a producer's retries and a repeated delivery need: the first row counts, the others are
+        filtered, in either order of their event times. Each row is compared with all rows of its id that came
+        before, whatever became of those: an id that keeps coming more often than once in `within` counts
+        once. The id is a column, or several together; rows with a null in one are kept.
+
+        It looks at one partition at a time. Duplicates that a producer's key, or its own retries, put into
+        one partition are found; the same id in two partitions counts twice. It is exact, for rows that are
+        not late: an id is kept, in about 100 bytes, until all rows within its reach would be late. That takes
+        `within`, the delay and a window's length of event time; a row from a clock that is ahead is kept for
+        as long as it is ahead.
+
+        A worker that takes a partition up reads those rows again, from an offset that is committed beside its
+        place, and counts nothing of them; keep the topic's retention longer than that stretch, or the run
+        warns that ids may count twice. From this step on event time is judged: rows that a later step
+        filters still move it.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count
+        >>> orders = Stream.from_batches({"id": pl.Int64, "at": pl.String}, time="at")
+        >>> once = orders.deduplicate("id", within="10m").tumbling("1h").agg(orders=count())
+        >>> rows = [{"id": 7, "at": f"2026-01-01T00:{minute}:00Z"} for minute in ("00", "09", "19")]
+        >>> StreamTester(once).feed(rows)
+        Account(read=3, counted=2, filtered=1, late=0, dead_lettered=0)
+
+        Raises `ValueError` for a `within` that isn't a duration, for columns that don't exist, for a second
+        `deduplicate`, and after `group_by` or `agg`, and `TypeError` for ids that aren't names of columns, or
+        are lists or structs.
+        """
+        if any(isinstance(step, Deduplicate) for step in self.steps):
+            raise ValueError(
+                "deduplicate: the stream does so already; name all columns of the id in one call"
+            )
+        return self._then(Deduplicate(ids, microseconds(within)))
+
     @property
     def kafka_source(self) -> KafkaSource:
         """The topic it reads. Raises `TypeError` if its rows come from frames, which no engine reads."""
@@ -161,6 +200,11 @@ class RowStream:
         for step in self.steps:
             frame = step.apply(frame, carried)
         return frame
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether who goes on somewhere must know rows that came before."""
+        return any(isinstance(step, Deduplicate) for step in self.steps)
 
     def _with(self, step: Step) -> Self:
         for expression in step.expressions:

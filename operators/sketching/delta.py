@@ -22,7 +22,8 @@ class Delta:
     many messages were counted by the start of their pane (int64 microseconds). After a delta with `more`,
     others follow that were sent together with it. With several table partitions each gets its own groups in
     `table` (None: no rows), and all else alike. `source` is the input topic's id, which changes if the topic
-    is deleted and made anew; empty if brokers have no ids.
+    is deleted and made anew; empty if brokers have no ids. `replay` is that of its end's position; it is
+    committed, not sent.
     """
 
     fingerprint: str
@@ -37,6 +38,7 @@ class Delta:
     account: Account = field(default_factory=Account)
     messages: Mapping[int, int] = field(default_factory=dict)
     source: str = ""
+    replay: int | None = None
 
     @property
     def input(self) -> Input:
@@ -46,7 +48,7 @@ class Delta:
     @property
     def end(self) -> Position:
         """The position of its partition after it."""
-        return Position(self.next, self.time)
+        return Position(self.next, self.time, self.replay)
 
     @property
     def told(self) -> str:

@@ -94,6 +94,8 @@ class Intake:
 
     def _take_run(self, where: Input, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
         progress, offsets = self.progress[where], messages.offset
+        if progress.reads_from < progress.next:
+            _recall(progress, messages, decoded, low, high)
         low += int(np.searchsorted(offsets[low:high], progress.next))
         end = self.end_of(where)
         if end is not None:
@@ -114,8 +116,7 @@ class Intake:
         for at in range(first, last):
             self._refuse(progress.input, messages, int(decoded.refused[at]), decoded.reasons[at])
         rows = decoded.rows
-        low, high = (low, high) if rows is None else np.searchsorted(rows, [low, high])
-        numbers: Any = slice(low, high) if rows is None else rows[low:high]
+        low, high, numbers = _rows(decoded, low, high)
 
         def refuse(refused: np.ndarray, reason: str) -> None:
             for row in (refused + low if rows is None else numbers[refused]).tolist():
@@ -123,7 +124,7 @@ class Intake:
 
         if low < high:
             stamps = messages.timestamp[numbers]
-            frame, offsets = decoded.frame.slice(int(low), int(high - low)), messages.offset[numbers]
+            frame, offsets = decoded.frame.slice(low, high - low), messages.offset[numbers]
             progress.add(frame, stamps, offsets, following, refuse)
         progress.skip(following, int(last - first))
 
@@ -160,6 +161,26 @@ def _check_order(where: Input, offsets: np.ndarray) -> None:
             f"{where} was read out of order: offset {offsets[at + 1]} came after {offsets[at]}; nothing of "
             "it was counted, start the run again"
         )
+
+
+def _recall(progress: Progress, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
+    """Note those of a partition's messages that were counted before it was taken up."""
+    offsets = messages.offset
+    first, last = low + np.searchsorted(offsets[low:high], [progress.reads_from, progress.next])
+    # What lies behind them shows that there are no more.
+    following = progress.next if last < high else int(offsets[high - 1]) + 1
+    low, high, numbers = _rows(decoded, int(first), int(last))
+    frame = decoded.frame.slice(low, high - low)
+    progress.recall(frame, messages.timestamp[numbers], offsets[numbers], following)
+
+
+def _rows(decoded: Decoded, low: int, high: int) -> tuple[int, int, Any]:
+    """The rows of the messages `low` … `high` − 1, and the numbers of those that are rows."""
+    rows = decoded.rows
+    if rows is None:
+        return low, high, slice(low, high)
+    first, last = (int(at) for at in np.searchsorted(rows, [low, high]))
+    return first, last, rows[first:last]
 
 
 def _runs(messages: Messages) -> list[tuple[int, int]]:

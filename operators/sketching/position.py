@@ -32,8 +32,12 @@ def inputs_of(partitions: Mapping[str, int]) -> list[Input]:
 class Position:
     """How far an input partition is: the next offset to read, and its event time after all before that.
 
+    `replay` is the offset from which the rows before must be read once more, by who goes on there, to know
+    the ids that were seen (`joins.seen`); None where that isn't known.
+
     It follows from the messages before `offset` alone, so whoever reads them finds the same.
     """
 
     offset: int = 0
     time: PartitionTime = field(default_factory=PartitionTime)
+    replay: int | None = None

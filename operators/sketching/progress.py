@@ -24,6 +24,7 @@ from .sketcher import Sketcher
 class Progress:
     """Sketches, offsets, event time and account of one partition, from `first` on.
 
+    `replay` is the offset of the first row to recall before `first`, to know the ids that were seen.
     `rest` says how long it has been silent, if it has; `heard` whether a row with an event time has come
     since it was last set to False.
 
@@ -38,6 +39,7 @@ class Progress:
         first: int,
         time: PartitionTime | None = None,
         clock: Callable[[], float] = wall_clock,
+        replay: int | None = None,
     ) -> None:
         self.stream = stream
         self.input = Input(topic, partition)
@@ -50,6 +52,7 @@ class Progress:
         self._fingerprint = stream.fingerprint()
         self.rest: Rest | None = None
         self.heard = False
+        self._begin, self._recalled = first, first if replay is None else min(replay, first)
         self._told: tuple[int, PartitionTime, Rest | None] | None = None
 
     def add(
@@ -68,6 +71,18 @@ class Progress:
         if found.counted or found.late:
             self.heard = True
             self.rest = None
+
+    @property
+    def reads_from(self) -> int:
+        """The next offset that it needs: `next`, unless there are rows before it to recall."""
+        return self._recalled if self._recalled < self._begin else self.next
+
+    def recall(
+        self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, offsets: np.ndarray, next_offset: int
+    ) -> None:
+        """Note decoded rows from before `first`, whose messages are counted already."""
+        self._sketcher.recall(frame, timestamps_ms, Place(self.input.partition, offsets))
+        self._recalled = max(self._recalled, next_offset)
 
     def skip(self, next_offset: int, dead_lettered: int = 0) -> None:
         """Move on over messages that gave no rows."""
@@ -93,6 +108,7 @@ class Progress:
             rest=self.rest,
             account=self.account,
             messages=messages,
+            replay=self._sketcher.replay_from(self.next),
         )
         self.first = self.next
         self.account = Account()

@@ -46,18 +46,21 @@ class Stepped:
     """Rows after all steps: the columns that are needed, and the caller's rows that they come from.
 
     `numbers` are the numbers of those rows, in order, repeated for a row that `explode` made several of.
-    `filtered` is how many of the caller's rows left none.
+    `filtered` is how many of the caller's rows left none. `duplicate` marks those whose id was there before,
+    in a stream that counts each once.
     """
 
     frame: pl.DataFrame
     numbers: np.ndarray
     filtered: int
+    duplicate: np.ndarray | None = None
 
     def keep(self, kept: np.ndarray) -> Stepped:
         """The rows that a mask selects."""
         # A frame without columns, as for rows that are only counted, can't hold rows.
         frame = self.frame.filter(pl.Series(kept)) if self.frame.width else self.frame
-        return Stepped(frame, self.numbers[kept], self.filtered)
+        duplicate = None if self.duplicate is None else self.duplicate[kept]
+        return Stepped(frame, self.numbers[kept], self.filtered, duplicate)
 
 
 class RowSteps:

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from ..definition.stream import Stream
+from ..joins.once_each import once_each
 from ..table.schema import schema_of
 from .accounting import Account
 from .clock import wall_clock
@@ -45,7 +46,8 @@ class Sketcher:
         assert window is not None
         self._window = window
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
-        self._steps = RowSteps(stream)
+        self._once = once_each(stream)
+        self._steps = RowSteps(stream) if self._once is None else self._once.before
         self._panes = Panes(schema_of(stream), window, salt)
         self._messages: dict[int, int] = {}
         self._clock = clock
@@ -78,12 +80,29 @@ class Sketcher:
         left = self._steps.apply(frame, refuse)
         filtered = left.filtered
         left, times = self._steps.event_times(frame, timestamps_ms, left, refuse)
+        if self._once is not None:
+            left = self._once.mark(left, times, timestamps_ms, _offsets(frame, place))
         left, times = self._without_broken(left, times, timestamps_ms, refuse)
         left, times, late = self._without_late(left, times, time)
+        if self._once is not None:
+            left, times, repeated = self._once.drop(left, times, refuse)
+            filtered += repeated
+            self._once.forget(time)
         if len(times):
             self._panes.add(left.frame, times, None if place is None else place.of(left.numbers))
         counted = self._count(left, times)
         return Account(frame.height, counted, filtered, late, frame.height - counted - filtered - late)
+
+    def recall(self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, place: Place) -> None:
+        """Note rows that were counted before, for those that follow: none of them counts."""
+        if self._once is not None and frame.height:
+            left = self._steps.apply(frame, _say_nothing)
+            left, times = self._steps.event_times(frame, timestamps_ms, left, _say_nothing)
+            self._once.mark(left, times, timestamps_ms, place.offsets)
+
+    def replay_from(self, offset: int) -> int:
+        """The offset from which rows must be recalled by who goes on at `offset`; the same if none must."""
+        return offset if self._once is None else self._once.replay_from(offset)
 
     def take(self) -> pa.Table:
         """The table of sketches of the rows added since the last call; starts empty again."""
@@ -139,6 +158,10 @@ class Sketcher:
         for pane, count in zip(panes.tolist(), counts.tolist()):
             self._messages[pane] = self._messages.get(pane, 0) + count
         return len(times)
+
+
+def _offsets(frame: pl.DataFrame, place: Place | None) -> np.ndarray:
+    return np.zeros(frame.height, np.int64) if place is None else place.offsets
 
 
 def _say_nothing(rows: np.ndarray, reason: str) -> None:

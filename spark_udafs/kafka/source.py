@@ -83,7 +83,14 @@ def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource
 
     Spark shows a source's name and options in plans, events and statements, but never the class, which it
     gets pickled. So the stream and its settings, passwords among them, travel in the class.
+
+    Raises `ValueError` for a stream that looks back at rows of earlier batches, which no task keeps.
     """
+    if stream.looks_back:
+        raise ValueError(
+            "on_spark: the stream has deduplicate(), which Spark's tasks have no state for; run it by "
+            ".run(...), or give sketch() a DataFrame after Spark's own dropDuplicatesWithinWatermark"
+        )
     label = f"{NAME}-{uuid.uuid4().hex[:8]}"
     # A class that is not in a module is pickled whole, not by its name.
     members = {"label": label, "stream": stream, "settings": Settings(settings)}

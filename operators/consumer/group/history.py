@@ -132,7 +132,7 @@ class GroupHistory:
             if position.offset >= 0:
                 found[where] = replace(nothing, position=position)
             elif self.new and ends is not None:
-                found[where] = replace(nothing, position=Position(ends[where]))
+                found[where] = replace(nothing, position=Position(ends[where], replay=ends[where]))
         if found and not self._commit(found):
             found = {where: place for where, place in self._committed().items() if where in found}
         elif found and not self.new:

@@ -25,6 +25,8 @@ from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
 
+_TIME = len(PartitionTime().to_list())
+
 
 class MembershipLost(Exception):
     """The group gave this worker's partitions to others; what it holds of them must be dropped."""
@@ -46,7 +48,10 @@ class Committed:
 
     def metadata(self) -> str:
         """Everything but the offset, as text to commit with it."""
-        told = [self.fingerprint, self.topic_id, self.table_id, self.position.time.to_list(), *self.log]
+        position = self.position
+        back = -1 if position.replay is None else position.offset - position.replay
+        known = [*position.time.to_list(), *([back] if back else [])]
+        told = [self.fingerprint, self.topic_id, self.table_id, known, *self.log]
         return json.dumps(told, separators=(",", ":"))
 
     @classmethod
@@ -54,7 +59,8 @@ class Committed:
         """What was committed; only the offset if no stream committed it."""
         try:
             fingerprint, topic_id, table_id, told, *log = json.loads(metadata or "[]")
-            position = Position(offset, PartitionTime(*map(int, told)))
+            *time, back = map(int, told if len(told) > _TIME else [*told, 0])
+            position = Position(offset, PartitionTime(*time), None if back < 0 else offset - back)
             return cls(position, tuple(log), str(fingerprint), str(topic_id), str(table_id))
         except (ValueError, TypeError):
             return cls(Position(offset))

@@ -114,7 +114,8 @@ def follow(position: Position, where: Input, logs: Mapping[int, Tail]) -> Ends:
                 times[end] = delta.time
         reached.append(end)
     start = min(reached)
-    return Ends(Position(start, times[start]), sorted({end for end in reached if end > start}))
+    at = Position(start, times[start], position.replay)
+    return Ends(at, sorted({end for end in reached if end > start}))
 
 
 def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:

@@ -198,9 +198,10 @@ class Worker:
         waiting.done()
         for where, end in ends.items():
             start, time = end.position.offset, replace(end.position.time)
-            self._intake.begin(Progress(self._plan.stream, *where, start, time), end.cuts)
+            progress = Progress(self._plan.stream, *where, start, time, replay=end.position.replay)
+            self._intake.begin(progress, end.cuts)
             self._idleness.take_up(where)
-        starts: dict[tuple[str, int], int] = {w: own.next for w, own in self._intake.progress.items()}
+        starts: dict[tuple[str, int], int] = {w: own.reads_from for w, own in self._intake.progress.items()}
         if self._ahead is not None:
             self._ahead.close()
         if self._reader is None:
@@ -222,8 +223,22 @@ class Worker:
                 place = self._committed(where, Position(low))
             elif place.position.offset < low:
                 self._gone(where, place.position.offset, low)
-            places[where] = place
+            replay = self._replay(where, place.position, low)
+            places[where] = replace(place, position=replace(place.position, replay=replay))
         return self._follow_log(places)
+
+    def _replay(self, where: Input, position: Position, low: int) -> int:
+        """Where rows before a position must be read once more, in a partition that begins at `low`."""
+        if not self._plan.stream.looks_back:
+            return position.offset
+        wanted = low if position.replay is None else position.replay
+        if wanted < low:
+            log.warning(
+                "%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give "
+                "the topic a retention that is longer than what deduplicate() looks back",
+                *(where, wanted, min(low, position.offset) - 1),
+            )
+        return max(low, wanted)
 
     def _committed(self, where: Input, position: Position) -> Committed:
         ids = self._plan.topic_ids.get(where.topic, ""), self._plan.table_id

@@ -1,0 +1,50 @@
+"""Counting the rows of an id once, as a step of a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from .durations import written
+
+
+@dataclass(frozen=True, eq=False)
+class Deduplicate:
+    """Of rows of one id that lie less than `within_us` apart in event time, the first is kept.
+
+    By itself it says so and does nothing: what it takes is known only where rows are judged by their event
+    times (`sketching.once_each`).
+    """
+
+    ids: tuple[str, ...]
+    within_us: int
+    verb = "deduplicate"
+    drops_rows = True
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Raise `TypeError` for ids that aren't names, or are nested, `ValueError` for unknown columns."""
+        if not self.ids:
+            raise TypeError('deduplicate: name the column of the id, as in .deduplicate("id", within="10m")')
+        if wrong := [name for name in self.ids if not isinstance(name, str)]:
+            raise TypeError(
+                f'deduplicate: {wrong[0]!r} is not a name; write .deduplicate("id", within="10m")'
+            )
+        for name in self.ids:
+            if name not in schema:
+                raise ValueError(f"deduplicate: no column {name!r} in {', '.join(schema)}")
+            if schema[name].is_nested():
+                raise TypeError(f"deduplicate: {name!r} is of type {schema[name]}; name its parts one by one")
+        if self.within_us < 1:
+            raise ValueError("deduplicate: within is empty; write how far duplicates lie apart at most")
+
+    def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """`frame` as it is: which columns there are doesn't change."""
+        return frame
+
+    def definition(self) -> list[Any]:
+        """As plain JSON: the verb, the columns of the id, the stretch."""
+        return [self.verb, *map(json.dumps, self.ids), f'within="{written(self.within_us)}"']

@@ -1,0 +1,87 @@
+"""`deduplicate` within the way of a stream's rows: what comes before it, what it drops, what comes after.
+
+Whether a row is a duplicate is looked up before anything that depends on more than the rows: late rows, and
+those of a clock that is ahead, are noted like all others, so that reading again finds the same. Only a time
+that can't be true, whatever the clock says, is no time to compare with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from ..definition.deduplication import Deduplicate
+from ..definition.sources import FrameSource
+from ..definition.stream import Stream
+from ..sketching.lateness import CONFIRMED, PartitionTime, broken_clocks
+from ..sketching.row_steps import Refuse, RowSteps, Stepped, once
+from .seen import Seen
+
+_OLDEST = pl.CompatLevel.oldest()
+_NEVER_US = 1 << 62
+"""A wall clock that nothing is ahead of."""
+
+
+class OnceEach:
+    """The ids that one partition has seen, and the steps of its stream before and after they are compared."""
+
+    def __init__(self, stream: Stream) -> None:
+        at = next(at for at, step in enumerate(stream.steps) if isinstance(step, Deduplicate))
+        step = stream.steps[at]
+        assert isinstance(step, Deduplicate) and stream.window is not None
+        before = replace(stream, steps=stream.steps[:at], keys=(), aggregates={})
+        after = replace(stream, source=FrameSource(before.columns), time=None, steps=stream.steps[at + 1 :])
+        self.before = RowSteps(before, before.columns)
+        self._after = RowSteps(after)
+        self._ids = step.ids
+        self._seen = Seen(step.within_us)
+        self._max_ahead_us, self._delay_us = stream.max_ahead_us, stream.delay_us
+        self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
+
+    def mark(
+        self, left: Stepped, times: np.ndarray, timestamps_ms: np.ndarray | None, offsets: np.ndarray
+    ) -> Stepped:
+        """The rows with a mask of duplicates; notes them. `offsets` are those of the caller's rows."""
+        stamps = None if timestamps_ms is None else timestamps_ms[left.numbers]
+        broken = broken_clocks(times, stamps, self._max_ahead_us, _NEVER_US)
+        ids = [left.frame[name].to_arrow(compat_level=_OLDEST) for name in self._ids]
+        believed = None if broken is None else ~broken
+        found = self._seen.look(ids, times, offsets[left.numbers], believed)
+        return replace(left, duplicate=found)
+
+    def drop(self, left: Stepped, times: np.ndarray, refuse: Refuse) -> tuple[Stepped, np.ndarray, int]:
+        """What is left of rows without duplicates after the other steps, its times, and the messages gone."""
+        messages = len(once(left.numbers))
+        if left.duplicate is not None and left.duplicate.any():
+            times, left = times[~left.duplicate], left.keep(~left.duplicate)
+        refused: set[int] = set()
+
+        def refuse_messages(rows: np.ndarray, reason: str) -> None:
+            for number in once(left.numbers[rows]).tolist():
+                if number not in refused:
+                    refused.add(number)
+                    refuse(np.array([number]), reason)
+
+        found = self._after.apply(left.frame, refuse_messages)
+        rows = Stepped(found.frame, left.numbers[found.numbers], 0)
+        times = times[found.numbers]
+        if refused:
+            whole = ~np.isin(rows.numbers, list(refused))
+            rows, times = rows.keep(whole), times[whole]
+        return rows, times, messages - len(refused) - len(once(rows.numbers))
+
+    def forget(self, time: PartitionTime) -> None:
+        """Forget ids that only late rows could be close to, now that the partition is so far."""
+        if self._max_ahead_us < 0 or time.rows == CONFIRMED:  # the time of a young partition may go back
+            self._seen.forget_before(time.watermark(self._delay_us) - self._span_us)
+
+    def replay_from(self, offset: int) -> int:
+        """The offset to read again from before reading on at `offset`."""
+        return self._seen.replay_from(offset)
+
+
+def once_each(stream: Stream) -> OnceEach | None:
+    """The ids of a partition of a stream; None if it counts all rows."""
+    return OnceEach(stream) if stream.looks_back else None

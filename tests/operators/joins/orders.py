@@ -1,0 +1,102 @@
+"""Orders with ids that come again, and which of them count, found one by one in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from streamgauge.operators.definition.aggregates import count, sum
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.accounting import Account
+
+START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
+SECOND = 1_000_000
+WITHIN, DELAY, SIZE, AHEAD = 30 * SECOND, 8 * SECOND, 10 * SECOND, 3600 * SECOND
+SCHEMA = {"id": pl.Int64, "n": pl.Int64, "at": pl.Int64}
+
+
+def orders(source: Stream | None = None) -> Stream:
+    """What is asked: steps before and after the ids are compared, and rows that become several."""
+    rows = source or Stream.from_batches(SCHEMA, time=pl.from_epoch("at", time_unit="us"))
+    kept = rows.filter(pl.col("n") % 10 != 3).deduplicate("id", within="30s")
+    listed = kept.filter(pl.col("n") % 10 != 4).with_columns(both=pl.concat_list("n", "n")).explode("both")
+    return listed.tumbling("10s", delay="8s").agg(rows=count(), total=sum("both"))
+
+
+def random_orders(seed: int, n: int) -> list[dict[str, Any]]:
+    """Rows of one partition: ids again and again, equal times, late rows, null ids, broken and wild times."""
+    random = np.random.default_rng(seed)
+    found, at = list[dict[str, Any]](), START_US
+    for number in range(n):
+        at += int(random.exponential(0.4) * SECOND)
+        late = random.random()
+        time: int | None = at - int(random.exponential(3) * SECOND)
+        if late < 0.03:
+            time = at - int(random.integers(15, 90)) * SECOND
+        elif late < 0.05:
+            time = at + int(random.integers(2, 9)) * SECOND
+        elif late < 0.06:
+            time = at + 30 * 86_400 * SECOND  # a clock that is a month ahead
+        elif late < 0.07:
+            time = None
+        elif late < 0.2 and found:
+            again = found[-int(random.integers(1, min(len(found), 30) + 1))]
+            # A retry: the same row, or one at the very edge of what is a duplicate.
+            shift = int(random.choice([0] * 12 + [WITHIN - 1, WITHIN, 1 - WITHIN, -WITHIN, WITHIN // 8]))
+            time = None if again["at"] is None else again["at"] + shift
+            found.append({"id": again["id"], "n": number, "at": time})
+            continue
+        key = None if random.random() < 0.05 else int(random.integers(0, 150))
+        found.append({"id": key, "n": number, "at": time})
+    return found
+
+
+@dataclass
+class Expected:
+    """What becomes of one partition's rows, each compared with all before it."""
+
+    account: Account = field(default_factory=Account)
+    windows: dict[int, list[int]] = field(default_factory=dict)
+
+
+def expected(rows: list[dict[str, Any]], now_us: int) -> Expected:
+    """The plain answer. Rows' timestamps are `now_us`; all of them are believed within an hour of that."""
+    account, windows = Account(read=len(rows)), dict[int, list[int]]()
+    seen, before = None, dict[int, list[int]]()
+    counted = filtered = late = dead = 0
+    for row in rows:
+        if row["n"] % 10 == 3:
+            filtered += 1
+            continue
+        time = row["at"]
+        if time is None or time > now_us + AHEAD:
+            dead += 1
+            continue
+        times = before.setdefault(row["id"], [])
+        again = row["id"] is not None and any(abs(time - other) < WITHIN for other in times)
+        times.append(time)
+        end = time - time % SIZE + SIZE
+        is_late = seen is not None and end <= seen - DELAY
+        seen = time if seen is None else max(seen, time)
+        if is_late:
+            late += 1
+        elif again or row["n"] % 10 == 4:
+            filtered += 1
+        else:
+            counted += 1
+            found = windows.setdefault(time - time % SIZE, [0, 0])
+            found[0] += 2
+            found[1] += 2 * row["n"]
+    return Expected(Account(account.read, counted, filtered, late, dead), windows)
+
+
+def cuts(random: np.random.Generator, n: int, pieces: int) -> Iterator[tuple[int, int]]:
+    """Consecutive pieces of `n` rows, cut anywhere."""
+    edges = [0, *sorted(random.integers(0, n + 1, pieces).tolist()), n]
+    yield from pairwise(edges)
