@@ -223,6 +223,8 @@ class ProxiedKafka(EmbeddedKafka):
             ),
             "advertised.listeners": f"PLAINTEXT://{HOST}:{plain},PROXIED://{self.proxy.address}",
             "listener.security.protocol.map": ("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"),
+            # Members that ask for it are missed soon.
+            "group.min.session.timeout.ms": 1_000,
         }
         super().__init__(plain, data, settings=settings)
 

@@ -60,6 +60,7 @@ class LogMerger:
         self._closed = closed
         self._stopping = stopping
         self._due = 0.0
+        self._leaving = False
         self._last_known: list[LogState] = []
         self._inputs = set(plan.inputs)
         self._others = OtherMergers(plan)
@@ -110,6 +111,7 @@ class LogMerger:
             log.warning("stopped before the merger's place was kept: %s", error)
         finally:
             self._last_known = self.states()
+            self._leaving = True
             as_exception(self._consumer.close)
             self._place.close()
             self._look_away()
@@ -259,6 +261,8 @@ class LogMerger:
             raise self._refused(error.args[0], "keep the place in", "WRITE") from None
 
     def _assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        if self._leaving:
+            return  # a consumer that is being closed still gets what another member leaves
         numbers = [place.partition for place in partitions]
         places = self._places(consumer, numbers) if numbers else {}
         for partition, place in places.items():

@@ -59,7 +59,7 @@ def test_two_runs_hand_over(posts: Any, same: Any, protocol: dict[str, Any]) -> 
 
 def test_a_setting_that_the_group_refuses_ends_the_run_by_name(posts: Any) -> None:
     with pytest.raises(Refused, match=r"session\.timeout\.ms must lie between"):
-        run(settings(posts(), **{"session.timeout.ms": 3_000}), RunOptions(until="latest"))
+        run(settings(posts(), **{"session.timeout.ms": 900}), RunOptions(until="latest"))
 
 
 @pytest.mark.parametrize(

@@ -51,3 +51,33 @@ def test_a_message_whose_partition_goes_while_more_are_fetched_is_left_to_its_ne
     follower._consumer = Rebalancing()
     assert follower._read() == []
     real.close()
+
+
+def test_what_others_leave_while_it_closes_is_not_taken_up(monkeypatch) -> None:
+    """Two mergers that end together hand partitions to each other; no broker answers a consumer then."""
+    stream = Stream.from_kafka("posts", value=json({"user": pl.Int64}), bootstrap_servers="127.0.0.1:1")
+    plan = Plan(stream.tumbling("1m").agg(posts=count()), "group", "table", {"posts": 1})
+    follower = LogMerger(plan, ClosedWindows(schema_of(plan.stream), 1), lambda: True)
+    real = follower._consumer
+
+    class Closing:
+        def poll(self, seconds: float) -> None:
+            return None
+
+        def memberid(self) -> None:
+            return None
+
+        def assignment(self) -> list[TopicPartition]:
+            return []
+
+        def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+            return []
+
+        def close(self) -> None:
+            follower._assigned(real, [TopicPartition("table", 0)])
+
+    monkeypatch.setattr(follower, "_consumer", Closing())
+    monkeypatch.setattr(follower._place, "find", lambda *_: 1 / 0)
+    follower.run()
+    assert not follower.mergers
+    real.close()
