@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     from .operators.formats.decode import Decoder as Decoder
     from .operators.formats.json import json as json
     from .operators.formats.messages import Messages as Messages
+    from .operators.sinks.sink import SinkError as SinkError
+    from .operators.sinks.to_kafka import ToKafka as ToKafka
+    from .operators.sinks.to_parquet import ToParquet as ToParquet
+    from .operators.sinks.to_table import ToTable as ToTable
     from .operators.sketching.accounting import Account as Account
     from .operators.table.merge import merge as merge
     from .operators.table.query import query as query
@@ -116,10 +120,14 @@ _EXPORTS: dict[str, str] = {
     "Messages": ".operators.formats.messages",
     "ParquetSink": ".spark_udafs.sinks",
     "Run": ".operators.consumer.run",
+    "SinkError": ".operators.sinks.sink",
     "SketchError": ".sketches.core.protocol",
     "Stream": ".stream",
     "StreamTester": ".operators.testing",
     "Summary": ".operators.consumer.summary",
+    "ToKafka": ".operators.sinks.to_kafka",
+    "ToParquet": ".operators.sinks.to_parquet",
+    "ToTable": ".operators.sinks.to_table",
     "account_of": ".spark_udafs.run",
     "as_frame": ".spark_udafs.tables",
     "as_table": ".spark_udafs.tables",

@@ -7,7 +7,7 @@ something, and nothing in the package imports this module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from .operators.definition.stream import Stream as Definition
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .operators.consumer.options import DeliveryName, OnWindow
     from .operators.consumer.run import Run
     from .operators.consumer.summary import Summary
+    from .operators.sinks.sink import Sink
 
 
 class Stream(Definition):
@@ -51,6 +52,7 @@ class Stream(Definition):
         checkpoint_seconds: float = 1.0,
         idle_seconds: float = 5.0,
         keep_windows: int = 1_000,
+        sinks: Sequence[Sink] = (),
     ) -> Summary:
         """Run as a Kafka consumer until the end, and give what came of it.
 
@@ -85,6 +87,7 @@ class Stream(Definition):
             checkpoint_seconds=checkpoint_seconds,
             idle_seconds=idle_seconds,
             keep_windows=keep_windows,
+            sinks=sinks,
         )
         return runner.run(self, options)
 
@@ -102,6 +105,7 @@ class Stream(Definition):
         checkpoint_seconds: float = 1.0,
         idle_seconds: float = 5.0,
         keep_windows: int = 1_000,
+        sinks: Sequence[Sink] = (),
     ) -> Run:
         """Start as a Kafka consumer, and come back at once with the running stream in hand.
 
@@ -117,7 +121,8 @@ class Stream(Definition):
         share the work, and a later one goes on where the last ended; without one the run is on its own, reads
         from the start and leaves nothing behind. `workers` beyond one are processes of their own.
         `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
-        named; None drops them).
+        named; None drops them). `sinks` take the closed windows, each exactly once: ``[ToKafka("answers"),
+        ToParquet("out"), ToTable()]``.
 
         Raises `TopicError` if the topic doesn't exist or is not the one that the group began with,
         `DefinitionChanged` for a group that has another definition, with the difference in words, and
@@ -145,6 +150,7 @@ class Stream(Definition):
             checkpoint_seconds=checkpoint_seconds,
             idle_seconds=idle_seconds,
             keep_windows=keep_windows,
+            sinks=sinks,
         )
         return runner.start(self, options)
 

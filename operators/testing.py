@@ -5,7 +5,7 @@ The real parts of the worker and the merger run, as in Kafka's `TopologyTestDriv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,8 @@ import pyarrow as pa
 from .consumer.merge.closed_windows import ClosedWindows
 from .consumer.merge.merger import Merger
 from .definition.stream import Stream
+from .kafka.outgoing import Outgoing
+from .sinks.sink import ClosedWindow, Origin, Sink, WritingSink, topics_of
 from .sketching.accounting import Account
 from .sketching.progress import Progress
 from .sketching.silence import Rest, Silence
@@ -40,7 +42,7 @@ class StreamTester:
 
     `partitions` is the number of input partitions, `start` the time that the clock shows at first,
     `idle_seconds` the silence after which a partition is idle. Messages have the clock's time as their
-    timestamp.
+    timestamp. `sinks` are those of a run: what they send is seen with `sent`, what they write they write.
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count
@@ -52,7 +54,12 @@ class StreamTester:
     """
 
     def __init__(
-        self, stream: Stream, partitions: int = 1, start: datetime = _START, idle_seconds: float = 5.0
+        self,
+        stream: Stream,
+        partitions: int = 1,
+        start: datetime = _START,
+        idle_seconds: float = 5.0,
+        sinks: Sequence[Sink] = (),
     ) -> None:
         self.stream = stream.complete()
         self.refused: list[RefusedRow] = []
@@ -62,6 +69,9 @@ class StreamTester:
         self._silences = [Silence(self._now) for _ in range(partitions)]
         self._patience_us = int(idle_seconds * 1e6)
         self._log = 0
+        self._sinks, self._sent = tuple(sinks), list[Outgoing]()
+        self._origin = Origin.of(self.stream, "tester", named=True)
+        topics_of(self._sinks, self._origin)
         self._closed = self._none()
 
     @property
@@ -113,18 +123,34 @@ class StreamTester:
 
     def finish(self) -> StreamTester:
         """Close all windows, as at the end of a bounded run."""
-        self._close(self._merger.close_all())
+        for table in self._merger.close_all():
+            self._close(table, final=False)
         return self
+
+    def sent(self) -> list[Outgoing]:
+        """The messages that sinks would have sent since the last call, in order.
+
+        Their partition is -1 where the key decides it.
+        """
+        sent, self._sent = self._sent, []
+        return sent
 
     def _send(self, progress: Progress) -> None:
         if progress.pending:
             self._merger.offer(progress.delta(), self._log)
             self._log += 1
-            self._close(self._merger.close())
+            while (table := self._merger.due()) is not None:
+                self._close(table, self._merger.final)
+                self._merger.told()
 
-    def _close(self, tables: list[pa.Table]) -> None:
-        for table in tables:
-            self._closed.add(0, table)
+    def _close(self, table: pa.Table, final: bool) -> None:
+        self._closed.add(0, table)
+        window = ClosedWindow(table, 0, final, self._origin)
+        for sink in self._sinks:
+            if isinstance(sink, WritingSink):
+                sink.write(window)
+            else:
+                self._sent += sink.messages(window)
 
     def _none(self) -> ClosedWindows:
         return ClosedWindows(schema_of(self.stream), None)

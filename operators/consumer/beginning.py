@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from ..definition.stream import Stream
 from ..formats.decode import check_importable
 from ..kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
+from ..sinks.sink import Origin, topics_of
 from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..sketching.position import inputs_of
 from .group.history import GroupHistory
@@ -31,11 +32,15 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     history = GroupHistory(client, source.settings, group_id, stream, partitions, ids)
     if options.group_id is not None:
         history.read()
+    origin = Origin.of(stream, group_id, options.group_id is not None)
+    wanted = topics_of(options.sinks, origin)
     table_partitions = ensure_topic(client, history.table_topic, options.table_partitions, TABLE)
     if options.group_id is not None:
         history.claim()
     if (dead := options.dead_letter_topic(source.topic)) is not None:
         ensure_topic(client, dead, 1, DEAD_LETTERS)
+    for topic in wanted:
+        ensure_topic(client, topic.name, topic.partitions or table_partitions, topic.config)
     bounded, from_now = options.until == "latest", options.start == "latest"
     ends = end_offsets(client, inputs_of(partitions)) if bounded or from_now else None
     return Plan(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
+
+from ..sinks.sink import Sink, is_sink
 
 DeliveryName = Literal["at_least_once", "exactly_once"]
 OnWindow = Callable[[pa.Table], None]
@@ -49,6 +51,10 @@ class RunOptions:
     idle_seconds
         How long a partition must be silent, since its last row with an event time and with nothing left to
         read, until it no longer holds windows open (see `Stream.tumbling`).
+    sinks
+        Where closed windows go besides: any of `ToKafka`, `ToTable` and `ToParquet`, each with every window
+        exactly once, whatever the `delivery` of rows. They belong to a run and not to the stream's
+        definition, which knows no engine and whose group goes on when a sink is added.
     keep_windows
         The number of closed windows that an endless run keeps for `Run.table`; at most 1 GiB of them.
 
@@ -70,6 +76,7 @@ class RunOptions:
     checkpoint_seconds: float = 1.0
     idle_seconds: float = 5.0
     keep_windows: int = 1_000
+    sinks: Sequence[Sink] = ()
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
@@ -90,6 +97,10 @@ class RunOptions:
         if self.on_window is not None and not callable(self.on_window):
             raise TypeError(
                 f"on_window is {self.on_window!r}, which can't be called; write a function of one table"
+            )
+        if not isinstance(self.sinks, list | tuple) or not all(map(is_sink, self.sinks)):
+            raise TypeError(
+                f'sinks is {self.sinks!r}, not a list of sinks; write one such as sinks=[ToKafka("answers")]'
             )
 
     def dead_letter_topic(self, topic: str) -> str | None:

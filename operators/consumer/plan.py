@@ -56,8 +56,8 @@ class Plan:
 
     @property
     def of_workers(self) -> Plan:
-        """The same without the callback of the run's own process, which may not pickle."""
-        return replace(self, options=replace(self.options, on_window=None))
+        """The same without what the run's own process alone calls, which may not pickle."""
+        return replace(self, options=replace(self.options, on_window=None, sinks=()))
 
     @property
     def merger_group(self) -> str:

@@ -25,6 +25,9 @@ from .windows import END, START, TableWindows
 
 TIME_TYPE = pa.timestamp("us", "UTC")
 
+DAY = "window_date"
+"""What the folders of a table that is partitioned by time are named after; not a column of the table."""
+
 
 def schema_of(stream: Stream) -> pa.Schema:
     """The schema of a stream's table of sketches.
@@ -131,11 +134,13 @@ def write_parquet(table: pa.Table, path: str | Path) -> None:
 
 
 def read_parquet(path: str | Path) -> pa.Table:
-    """Read what `write_parquet` wrote, or a folder of sketches that Spark wrote.
+    """Read what `write_parquet` wrote, or a folder of sketches that Spark or a run wrote.
 
     Raises `SketchError` if it doesn't hold a table of sketches.
     """
     table = pq.read_table(path, coerce_int96_timestamp_unit="us")
+    if DAY in table.column_names and pa.types.is_dictionary(table.schema.field(DAY).type):
+        table = table.drop_columns([DAY])  # of the folders' names; a column of the files is none of these
     if not any(METADATA in (field.metadata or {}) for field in table.schema):
         table = _as_spark_wrote(table)
     keys_of(table.schema)

@@ -28,6 +28,7 @@ from ..log.snapshots import Snapshot, is_snapshot
 from ..log.state import LogState
 from ..plan import Plan
 from .closed_windows import ClosedWindows
+from .handing_over import HandOver
 from .merger import Merger
 from .place import LogPlace
 from .watch import LogWatch, OtherMergers
@@ -56,7 +57,7 @@ class LogMerger:
 
     def __init__(self, plan: Plan, closed: ClosedWindows, stopping: Callable[[], bool]) -> None:
         self._plan = plan
-        self._hand_over = plan.options.on_window or _nobody
+        self._hand_over = HandOver(plan)
         self._closed = closed
         self._stopping = stopping
         self._due = 0.0
@@ -72,7 +73,7 @@ class LogMerger:
         # Held while deltas are folded in, not while a window is handed over, so that its holder sees each
         # window once.
         self.lock = threading.RLock()
-        self._place = LogPlace(plan)
+        self._place = LogPlace(plan, self._hand_over)
         self._rebalance = Rebalance(plan.config)
         settings = {**member_config(plan.config, plan.merger_group), **_GROUP}
         self._consumer = Consumer(settings, logger=LIBRARY_LOG)
@@ -88,7 +89,7 @@ class LogMerger:
         try:
             last = None
             while not self.finished:
-                messages = self._read()
+                messages = self._read() if not self._hand_over.full else self._wait()
                 with self.lock:
                     for message in messages:
                         self._take(message)
@@ -162,6 +163,14 @@ class LogMerger:
             )
         return [first, *rest]
 
+    def _wait(self) -> list[Message]:
+        """Take part in the group and read nothing, while too much waits to be sent."""
+        self._consumer.pause(held := self._consumer.assignment())
+        found = as_exception(lambda: self._consumer.poll(_PAUSE_SECONDS))
+        self._consumer.resume([place for place in self._consumer.assignment() if place in held])
+        self._due = 0.0
+        return [] if found is None else [found]
+
     def _at_end(self) -> bool:
         """Whether all of the log was read."""
         try:
@@ -209,12 +218,12 @@ class LogMerger:
     def _emit(self) -> None:
         """Hand over the windows that the watermark has passed; a window counts only if its call returned."""
         for partition, merger in self.mergers.items():
-            while True:
+            while not self._hand_over.full:
                 with self.lock:
-                    table = merger.due()
+                    table, final = merger.due(), merger.final
                 if table is None:
                     break
-                self._hand_over(table)
+                self._hand_over.take(partition, table, final)
                 with self.lock:
                     self._closed.add(partition, table)
                     merger.told()
@@ -223,7 +232,7 @@ class LogMerger:
     def _emit_open(self) -> None:
         """Hand over the windows that a bounded run leaves open; a later run goes on with them."""
         for partition, table in self.filling():
-            self._hand_over(table)
+            self._hand_over.take(partition, table, final=False)
             self._closed.add(partition, table)
 
     def _look_on(self) -> None:
@@ -280,6 +289,7 @@ class LogMerger:
         waiting = Patience("learn where the merger was", self._stopping)
         while True:
             try:
+                self._place.settle(partitions)
                 return self._place.find(consumer, partitions)
             except KafkaException as error:
                 waiting.failed(self._refused(error.args[0], "tell the place in"))
@@ -296,12 +306,9 @@ class LogMerger:
         for place in partitions:
             self.mergers.pop(place.partition, None)
         self._place.forget([place.partition for place in partitions])
+        self._hand_over.forget([place.partition for place in partitions])
         self._rebalance.let_go(consumer, partitions)
 
     def _refused(self, error: KafkaError, doing: str, right: str = "READ") -> KafkaException:
         topic, group = self._plan.table_topic, self._plan.merger_group
         return refused(error, f"{doing} the table topic {topic!r}", topic=topic, group=group, right=right)
-
-
-def _nobody(table: pa.Table) -> None:
-    """Who is told of windows in a run that tells nobody."""

@@ -118,6 +118,12 @@ class Merger:
         pane = self._next_due()
         return None if pane is None else self._open[pane].sketches.table()
 
+    @property
+    def final(self) -> bool:
+        """Whether the window that `due` gives is closed for good."""
+        pane = self._next_due()
+        return pane is not None and self._window.last_end(pane) <= self.state.closed_us
+
     def told(self) -> None:
         """Note that the window that `due` gave was handed over."""
         pane = self._next_due()

@@ -17,13 +17,16 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...kafka.clients import LIBRARY_LOG, producer_config
 from ...kafka.faults import LOST, passing
+from ...kafka.outgoing import Outgoing
 from ...kafka.topics import admin, made_anew
 from ..log.faults import DeltaError
 from ..log.messages import LARGEST
 from ..log.snapshots import Snapshot
 from ..log.tail import Tail, read_tail
 from ..plan import Plan
+from .handing_over import HandOver
 from .merger import Merger
+from .transactions import PlaceTransactions
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -35,8 +38,10 @@ _LAST_SECONDS = 2.0
 class LogPlace:
     """Finds and keeps the places of a run's mergers."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, outbox: HandOver) -> None:
         self._plan = plan
+        self._outbox = outbox
+        self._transactions = PlaceTransactions(plan, outbox) if outbox.sends else None
         self._producer: Producer | None = None
         self._admin = admin(plan.config)
         self._kept: dict[int, tuple[int, str]] = {}
@@ -75,17 +80,18 @@ class LogPlace:
         Raises `KafkaException` for errors that waiting won't mend.
         """
         now = {partition: merger.resume_point() for partition, merger in mergers.items()}
-        fresh = {partition: place for partition, place in now.items() if self._kept.get(partition) != place}
+        waiting = {partition for partition in now if self._outbox.waiting(partition)}
+        fresh = {p: place for p, place in now.items() if self._kept.get(p) != place or p in waiting}
         if not fresh:
             self.behind = False
             return
         try:
-            self._snapshots |= self._write(fresh)
-            places = [
-                KafkaPartition(self._plan.table_topic, p, offset, str(self._snapshots[p]))
-                for p, (offset, _) in fresh.items()
-            ]
-            consumer.commit(offsets=places, asynchronous=False)
+            if self._transactions is None:
+                self._commit(consumer, fresh)
+            else:
+                for p, (offset, state) in fresh.items():
+                    snapshot = self._snapshot(p, offset, state)
+                    self._snapshots[p] = self._transactions.send(consumer, p, offset, snapshot)
         except KafkaException as error:
             # Not in a loop here: the consumer must be polled to get back into the group.
             fault = error.args[0]
@@ -101,14 +107,24 @@ class LogPlace:
         self._trim({p: offset for p, (offset, _) in fresh.items() if offset > self._kept.get(p, (0, ""))[0]})
         self._kept |= fresh
 
+    def settle(self, partitions: Iterable[int]) -> None:
+        """End the transactions that a predecessor left open in these partitions. Raises `KafkaException`."""
+        if self._transactions is not None:
+            for partition in partitions:
+                self._transactions.settle(partition)
+
     def forget(self, partitions: Iterable[int]) -> None:
         """Forget these partitions: other members have them now."""
         for partition in partitions:
             self._kept.pop(partition, None)
+        if self._transactions is not None:
+            self._transactions.forget(partitions)
 
     def close(self) -> None:
         """Close the connections, once the last deletion is answered."""
         wait(self._trimming.values(), timeout=_LAST_SECONDS)
+        if self._transactions is not None:
+            self._transactions.close()
         if self._producer is not None:
             self._producer.purge()
             self._producer.flush(1.0)
@@ -135,6 +151,16 @@ class LogPlace:
             raise self.gone(partition, tail.begin, f"the oldest open window began at offset {found.resume}")
         return found
 
+    def _commit(self, consumer: Consumer, places: Mapping[int, tuple[int, str]]) -> None:
+        self._snapshots |= self._write(places)
+        topic = self._plan.table_topic
+        told = [KafkaPartition(topic, p, at, str(self._snapshots[p])) for p, (at, _) in places.items()]
+        consumer.commit(offsets=told, asynchronous=False)
+
+    def _snapshot(self, partition: int, resume: int, state: str) -> list[Outgoing]:
+        found = Snapshot(self._fingerprint, self._plan.topic_ids, resume, state, self._definition)
+        return found.outgoing(self._plan.table_topic, partition)
+
     def _write(self, places: Mapping[int, tuple[int, str]]) -> dict[int, int]:
         """Send snapshots; gives their offsets."""
         plan = self._plan
@@ -151,8 +177,7 @@ class LogPlace:
                 offsets[partition] = min(offset, offsets.get(partition, offset))
 
         for partition, (resume, state) in places.items():
-            snapshot = Snapshot(self._fingerprint, plan.topic_ids, resume, state, self._definition)
-            for message in snapshot.outgoing(plan.table_topic, partition):
+            for message in self._snapshot(partition, resume, state):
                 self._producer.produce(
                     message.topic,
                     message.value,

@@ -1,0 +1,1 @@
+"""Where the closed windows of a run go: Kafka, Parquet, a topic of tables."""

@@ -1,0 +1,107 @@
+"""The answers of closed windows, or a stream's rows, as JSON messages on a topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from ..kafka.outgoing import ANY_PARTITION, Outgoing
+from ..table.jsonable import jsonable
+from ..table.query import query
+from ..table.schema import keys_of
+from .sink import ClosedWindow, Origin, TopicWanted
+
+_ROWS = 10_000
+"""Rows answered at a time: of a million groups the messages are never all in memory."""
+
+
+@dataclass(frozen=True)
+class ToKafka:
+    """Send the answers of each closed window to a topic, one JSON message a group, each exactly once.
+
+    The value holds what `query` answers: ``{"window_start": "2026-01-01T00:00:00+00:00", "window_end": …,
+    "lang": "en", "posts": 7, "users": {"estimate": …, "lower": …, "upper": …}}``; estimates have the bounds,
+    at the confidence, that their aggregates state. The key is the group's: the text of one key column, a JSON
+    array of several, none without keys. Messages of one key lie in one partition, the one that Java's clients
+    choose. The header `final` is 1 for a window that will not come again; one that only silence has closed
+    may, whole, and then replaces the earlier by its `window_start` and key. Dates are ISO 8601, bytes are
+    hexadecimal, and numbers that aren't finite are null.
+
+    A stream without aggregates sends its rows instead, after all its steps, from the sketching workers: with
+    ``delivery="exactly_once"`` each once. `key` then names the column whose value is the key, `headers` those
+    sent as headers and not in the value; a null gives none.
+
+    The topic is made, with one partition, unless it is there. Read it with
+    ``isolation.level=read_committed``. Raises `ValueError` for a topic without a name.
+
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, ToKafka, count
+    >>> rows = Stream.from_batches({"at": pl.Int64, "tag": pl.String}, time=pl.from_epoch("at"))
+    >>> by_tag = rows.group_by("tag").tumbling("1m").agg(n=count())
+    >>> tester = StreamTester(by_tag, sinks=[ToKafka("answers")])
+    >>> _ = tester.feed([{"at": 1_767_225_600, "tag": "a"}])
+    >>> sent = tester.finish().sent()
+    >>> sent[0].topic, sent[0].key, sent[0].value[-17:]
+    ('answers', b'a', b',"tag":"a","n":1}')
+    """
+
+    to: str
+    key: str | None = None
+    headers: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.to, str) or not self.to:
+            raise ValueError(f'ToKafka: the topic is {self.to!r}; name one, as in ToKafka("answers")')
+        object.__setattr__(self, "headers", tuple(self.headers))
+
+    def topic(self, origin: Origin) -> TopicWanted:
+        """See `MessageSink`."""
+        return TopicWanted(self.to, 1, {})
+
+    def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
+        """See `MessageSink`."""
+        headers = [
+            ("fingerprint", window.origin.fingerprint.encode()),
+            ("final", b"%d" % window.final),
+        ]
+        keys = keys_of(window.table.schema)
+        for low in range(0, window.table.num_rows, _ROWS):
+            for row in query(window.table.slice(low, _ROWS)).iter_rows(named=True):
+                key = _key([row[name] for name in keys])
+                yield Outgoing(self.to, ANY_PARTITION, _json(row), headers, key)
+
+    def rows(self, frame: pl.DataFrame) -> Iterator[Outgoing]:
+        """The messages of a stream's rows.
+
+        >>> [sent] = ToKafka("rows", key="user", headers=["trace"]).rows(
+        ...     pl.DataFrame({"user": ["ann"], "trace": ["7"], "price": [1.5]})
+        ... )
+        >>> sent.key, sent.value, sent.headers
+        (b'ann', b'{"user":"ann","price":1.5}', [('trace', b'7')])
+        """
+        for row in frame.iter_rows(named=True):
+            headers = [(name, _bytes(row.pop(name))) for name in self.headers]
+            key = None if self.key is None else _bytes(row[self.key])
+            yield Outgoing(self.to, ANY_PARTITION, _json(row), [h for h in headers if h[1] is not None], key)
+
+
+def _key(values: list[Any]) -> bytes | None:
+    if not values:
+        return None
+    return _bytes(values[0]) if len(values) == 1 else _json(values)
+
+
+def _bytes(value: Any) -> bytes | None:
+    """A key or a header: text and bytes as they are, anything else as JSON has it."""
+    if value is None or isinstance(value, bytes):
+        return value
+    told = jsonable(value)
+    return told.encode() if isinstance(told, str) else _json(value)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")).encode()

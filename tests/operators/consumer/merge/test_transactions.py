@@ -1,0 +1,151 @@
+"""Closed windows on topics, once each as committed messages show them, wherever the merging process dies."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from streamgauge import ToKafka, ToTable
+from streamgauge.operators.consumer.merge import transactions
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.sinks.sink import SinkError
+from streamgauge.operators.sinks.to_table import windows_topic
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.schema import from_ipc
+
+pytestmark = pytest.mark.kafka
+
+
+def committed(kafka: Any, topic: str) -> list[Any]:
+    """The messages of a topic that readers of committed ones see."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": "look",
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    found: list[Any] = []
+    try:
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        ended: set[int] = set()
+        while len(ended) < len(partitions):
+            message = consumer.poll(30)
+            assert message is not None
+            if message.error() is None:
+                found.append(message)
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF
+                ended.add(message.partition())
+        return found
+    finally:
+        consumer.close()
+
+
+def told(kafka: Any, topic: str) -> Counter[tuple[str, int]]:
+    """The final windows' starts and counts on a topic of answers, and how often each is there."""
+    values = [json.loads(m.value()) for m in committed(kafka, topic) if dict(m.headers())["final"] == b"1"]
+    return Counter((value["window_start"], value["posts"]) for value in values)
+
+
+def once(table: Any, until: datetime | None = None) -> Counter[tuple[str, int]]:
+    starts = table.column("window_start").to_pylist()
+    return Counter(
+        (start.isoformat(), posts)
+        for start, posts in zip(starts, table.column("posts").to_pylist(), strict=True)
+    )
+
+
+def _die(point: str, after: int) -> None:
+    """Have this process killed at a point of its transactions, before the so-manieth one."""
+    left = [after]
+
+    def dying(call: Callable[..., Any]) -> Callable[..., Any]:
+        def made(self: Any, *given: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                self.flush(10)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(self, *given)
+
+        return made
+
+    class Mortal(Producer):
+        pass
+
+    setattr(Mortal, point, dying(getattr(Producer, point)))
+    transactions.Producer = Mortal
+
+
+def _merging(stream: Any, options: dict[str, Any], point: str, after: int) -> None:
+    _die(point, after)
+    start(stream, RunOptions(**options)).wait()
+
+
+@pytest.mark.parametrize("point", ["send_offsets_to_transaction", "commit_transaction", "begin_transaction"])
+def test_kill_9_of_the_merging_process_around_its_commit(kafka, posts, same, point: str) -> None:
+    topic = posts(2)
+    answers = f"{topic.topic}.answers"
+    options = {
+        "group_id": topic.topic,
+        "checkpoint_seconds": 0.1,
+        "sinks": [ToKafka(answers), ToTable()],
+    }
+    killed = 0
+    for _ in range(2):
+        topic.send(6_000)
+        process = multiprocessing.get_context("spawn").Process(
+            target=_merging, args=(topic.stream, options, point, 1), daemon=True
+        )
+        process.start()
+        process.join(240)
+        killed += process.exitcode == -signal.SIGKILL
+    assert killed == 2
+    topic.send(3_000)
+    summary = run(topic.stream, RunOptions(until="latest", **options))
+    whole, account = topic.one_pass()
+    assert summary.account == account
+    windows = once(whole)
+    found = told(kafka, answers)
+    assert set(found.values()) == {1} and found <= windows and len(windows) - len(found) <= 2
+    name = windows_topic(topic.topic, topic.stream.fingerprint())
+    tables = {dict(m.headers())["start"]: from_ipc(m.value()) for m in committed(kafka, name)}
+    same(merge(tables.values()), whole)
+
+
+def test_a_message_that_the_sink_s_topic_refuses_names_sink_and_window(kafka, posts) -> None:
+    topic = posts(1)
+    answers = f"{topic.topic}.answers"
+    kafka.create_topic(answers, partitions=1)
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+
+    def limit(size: int) -> None:
+        entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+        wanted = ConfigResource("topic", answers, incremental_configs=[entry])
+        client.incremental_alter_configs([wanted])[wanted].result(30)
+
+    limit(120)
+    topic.send(3_000)
+    options = {"group_id": topic.topic, "until": "latest", "sinks": [ToKafka(answers)]}
+    with pytest.raises(SinkError, match=r"ToKafka\(to='.*: the window 2025-.*max\.message\.bytes"):
+        run(topic.stream, RunOptions(**options))
+    assert committed(kafka, answers) == []
+    limit(1_000_000)
+    run(topic.stream, RunOptions(**options))
+    whole = once(topic.one_pass()[0])
+    values = [json.loads(m.value()) for m in committed(kafka, answers)]
+    assert Counter((value["window_start"], value["posts"]) for value in values) == whole
