@@ -43,7 +43,7 @@ class ToParquet:
     folder: str | Path
 
     def begin(self, origin: Origin) -> None:
-        """See `WritingSink`."""
+        """See `WritingSink`. Raises `ValueError` for a key that is named as the folders are."""
         if DAY in origin.keys:
             raise ValueError(
                 f"ToParquet: {DAY!r} is what its folders are named after, and a key of this stream; give the "

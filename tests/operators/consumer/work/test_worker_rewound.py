@@ -30,9 +30,9 @@ def test_input_that_is_read_twice_counts_once(kafka: Any, posts, same, delivery:
     run(topic.stream, RunOptions(**options))
     back = [TopicPartition(topic.topic, partition, offset) for partition, offset in ((0, 700), (1, 0))]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(topic.topic, back)])[
-        topic.topic
-    ].result(60)
+    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(topic.topic, back)])[topic.topic].result(
+        60
+    )
     topic.send(1_000)
     summary = run(topic.stream, RunOptions(**options))
     table, account = topic.one_pass()
