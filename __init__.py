@@ -53,10 +53,12 @@ if TYPE_CHECKING:
     from .operators.definition.aggregates_stored import tdigest as tdigest
     from .operators.definition.aggregates_stored import tuple as tuple
     from .operators.definition.aggregates_stored import var_opt as var_opt
+    from .operators.formats.avro import avro as avro
     from .operators.formats.decode import Decoded as Decoded
     from .operators.formats.decode import Decoder as Decoder
     from .operators.formats.json import json as json
     from .operators.formats.messages import Messages as Messages
+    from .operators.formats.unavailable import Unavailable as Unavailable
     from .operators.sinks.sink import SinkError as SinkError
     from .operators.sinks.to_kafka import ToKafka as ToKafka
     from .operators.sinks.to_parquet import ToParquet as ToParquet
@@ -128,9 +130,11 @@ _EXPORTS: dict[str, str] = {
     "ToKafka": ".operators.sinks.to_kafka",
     "ToParquet": ".operators.sinks.to_parquet",
     "ToTable": ".operators.sinks.to_table",
+    "Unavailable": ".operators.formats.unavailable",
     "account_of": ".spark_udafs.run",
     "as_frame": ".spark_udafs.tables",
     "as_table": ".spark_udafs.tables",
+    "avro": ".operators.formats.avro",
     "compare": ".operators.table.sets",
     "json": ".operators.formats.json",
     "log_to": ".operators.watching.logs",

@@ -24,7 +24,8 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     """
     source = stream.complete().kafka_source
     if options.workers > 1:
-        check_importable(source.value)
+        for decoder in source.decoders:
+            check_importable(decoder)
     client = admin(source.settings)
     partitions = {source.topic: partitions_of(client, source.topic)}
     ids = {topic: id_of(client, topic) for topic in partitions}

@@ -160,8 +160,9 @@ def _source(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     found = _named("column", str, before.get("columns") or {}, after.get("columns") or {})
     for key in dict.fromkeys((*before, *after)):
         if key != "columns":
-            what = {"topic": "the topic", "value": "the decoder"}.get(key, f"the source's {key}")
-            say = _decoder if key == "value" else _plain
+            names = {"topic": "the topic", "value": "the decoder", "key": "the decoder of keys"}
+            what = names.get(key, f"the source's {key}")
+            say = _decoder if key in ("value", "key") else _plain
             found += _changed(what, say, before.get(key), after.get(key))
     return found
 
@@ -198,7 +199,9 @@ def _keys(before: list[Any], after: list[Any]) -> list[str]:
     return [f'the type of the key "{a[0]}" changed from {a[1]} to {b[1]}' for a, b in pairs]
 
 
-def _decoder(told: Mapping[str, Any]) -> str:
+def _decoder(told: Mapping[str, Any] | None) -> str:
+    if told is None:
+        return "none"
     given = ", ".join(f"{name}={_plain(value)}" for name, value in told.items() if name != "decoder")
     return f"{told.get('decoder')}({given})"
 

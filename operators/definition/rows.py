@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import polars as pl
 
+from ..formats.absent import Tombstones
 from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
@@ -40,6 +41,8 @@ class RowStream:
         config: Mapping[str, Any] | None = None,
         message: Sequence[str] | Mapping[str, str] = (),
         corrupt: Literal["stop", "skip"] = "stop",
+        key: Decoder | None = None,
+        tombstones: Tombstones = "refuse",
     ) -> Self:
         """A stream of the messages of `topic`, decoded by `value`, such as ``json({"user": pl.String})``.
 
@@ -49,8 +52,14 @@ class RowStream:
 
         `message` asks for columns of what comes with the value: ``["key", "offset"]``, or under names of
         your own, ``{"user": "key", "trace": "header:trace-id"}``. There are ``key`` (text; ``key_bytes`` for
-        its bytes), ``partition``, ``offset``, ``timestamp``, ``header:NAME`` (the text of the last header of
-        that name) and ``headers``, all of them as a list.
+        its bytes), ``partition``, ``offset``, ``timestamp``, ``timestamp_type`` (``create`` or ``append``),
+        ``header:NAME`` (the text of the last header of that name) and ``headers``, all of them as a list.
+        `key` is a decoder of keys, such as ``key=json({"id": pl.Int64})``, whose columns stand beside the
+        value's; they are null where a message has no key.
+
+        Messages without a value, which delete their key in a compacted topic, are dead letters, whatever the
+        format; with ``tombstones="skip"`` they count as filtered, and with ``tombstones="keep"`` each is a
+        row whose columns of the value are null.
 
         If a broker holds bytes that are no longer messages (a wrong checksum, an impossible length), a run
         ends with an error that names the partition and the offset. With ``corrupt="skip"`` it goes on
@@ -62,17 +71,17 @@ class RowStream:
         """
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
-        if not hasattr(value, "decode") or not hasattr(value, "schema"):
-            raise TypeError(
-                f"value is {value!r}, not a decoder; write one such as value=json({{{_EXAMPLE}}})"
-            )
         if not isinstance(config, Mapping | None):
             raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
         check_settings(config or {})
-        beside = message_columns(message, value.schema)
+        decoded = _decoded(value, key)
+        beside = message_columns(message, decoded)
         if corrupt not in ("stop", "skip"):
             raise ValueError(f'corrupt is {corrupt!r}; it may be "stop" or "skip"')
-        source = KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {}), beside, corrupt)
+        if tombstones not in ("refuse", "skip", "keep"):
+            raise ValueError(f'tombstones is {tombstones!r}; it may be "refuse", "skip" or "keep"')
+        at, settings = servers(bootstrap_servers), dict(config or {})
+        source = KafkaSource(topic, value, at, settings, beside, corrupt, key, tombstones)
         return cls(source, _time(time, source.schema))
 
     @classmethod
@@ -227,6 +236,23 @@ class RowStream:
 
     def _check_rows(self, verb: str) -> None:
         """Raise `ValueError` if its rows can't be transformed any more."""
+
+
+def _decoded(value: Decoder, key: Decoder | None) -> dict[str, Any]:
+    """The columns of values and of keys. Raises for what is no decoder, and for names that both have."""
+    for name, decoder in {"value": value, **({} if key is None else {"key": key})}.items():
+        if not hasattr(decoder, "decode") or not hasattr(decoder, "schema"):
+            raise TypeError(
+                f"{name} is {decoder!r}, not a decoder; write one such as {name}=json({{{_EXAMPLE}}})"
+            )
+    found = dict(value.schema)
+    for column in {} if key is None else key.schema:
+        if column in found:
+            raise ValueError(
+                f"key: {column!r} is a column of the value already; name one of the two otherwise, as in "
+                f'json({{"key_{column}": field("{column}", pl.String)}})'
+            )
+    return {**found, **({} if key is None else key.schema)}
 
 
 def _time(time: str | pl.Expr | None, schema: pl.Schema) -> pl.Expr | None:

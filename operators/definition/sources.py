@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
+from ..formats.absent import Tombstones, beside, decode_key, decode_value
 from ..formats.decode import Decoded, Decoder
 from ..formats.failures import why
 from ..formats.message_columns import need_headers, types_of, with_message
 from ..formats.messages import Messages
+from ..formats.unavailable import Unavailable
 from ..kafka.secrets import Settings
 from .decoders import decoder_definition
 from .text import type_text
@@ -25,7 +27,9 @@ class KafkaSource:
     `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
     of what the stream computes. Its secrets are in no repr. `message` maps columns to the parts of a message
     beside its value that they hold (`message_columns`); `corrupt` says what to do where a broker's bytes are
-    broken. Raises `TypeError` for a decoder with parameters that can't be written down (`decoders`).
+    broken, `tombstones` what to do with messages without a value (`formats.absent`). `key` decodes their
+    keys, into columns beside the value's. Raises `TypeError` for a decoder with parameters that can't be
+    written down (`decoders`).
     """
 
     topic: str
@@ -34,15 +38,24 @@ class KafkaSource:
     config: Mapping[str, Any] = field(default_factory=dict)
     message: Mapping[str, str] = field(default_factory=dict)
     corrupt: Literal["stop", "skip"] = "stop"
+    key: Decoder | None = None
+    tombstones: Tombstones = "refuse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", Settings(self.config))
-        decoder_definition(self.value)
+        for decoder in self.decoders:
+            decoder_definition(decoder)
+
+    @property
+    def decoders(self) -> tuple[Decoder, ...]:
+        """That of the values, and that of the keys if there is one."""
+        return (self.value,) if self.key is None else (self.value, self.key)
 
     @property
     def schema(self) -> pl.Schema:
         """The columns of its rows."""
-        return pl.Schema({**self.value.schema, **types_of(self.message)})
+        decoded = {name: kind for decoder in self.decoders for name, kind in decoder.schema.items()}
+        return pl.Schema({**decoded, **types_of(self.message)})
 
     @property
     def reads_headers(self) -> bool:
@@ -56,25 +69,36 @@ class KafkaSource:
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch of messages. Raises what a decoder of the user's fails with."""
-        decoded = self.value.decode(messages).checked(len(messages), self.value.schema)
+        decoded = decode_value(self.value, messages, self.tombstones)
+        if self.key is not None:
+            decoded = beside(decoded, decode_key(self.key, messages), len(messages))
         return with_message(decoded, messages, self.message) if self.message else decoded
 
-    def decoded(self, messages: Messages) -> Iterator[tuple[Messages, Decoded]]:
+    def decoded(
+        self, messages: Messages, wait: Callable[[Unavailable], None] | None = None
+    ) -> Iterator[tuple[Messages, Decoded]]:
         """The messages in order, in as few parts as the decoder doesn't fail on, and the rows of each.
 
-        A message on which it fails by itself is refused, with its error.
+        A message on which it fails by itself is refused, with its error. `wait` is called while what the
+        decoder needs is away, before it tries again; without it `Unavailable` is raised.
         """
-        try:
-            found = self.decode(messages)
-        except BaseException as error:
-            reason = why(error)
-        else:
-            yield messages, found
-            return
+        while True:
+            try:
+                found = self.decode(messages)
+            except Unavailable as error:
+                if wait is None or not error.passing:
+                    raise
+                wait(error)
+            except BaseException as error:
+                reason = why(error)
+                break
+            else:
+                yield messages, found
+                return
         n = len(messages)
         if n > 1:
             for half in np.array_split(np.arange(n), 2):
-                yield from self.decoded(messages.select(half))
+                yield from self.decoded(messages.select(half), wait)
             return
         nothing = pl.DataFrame(schema=self.schema)
         first = np.zeros(1, np.int64)
@@ -84,6 +108,8 @@ class KafkaSource:
         """What it reads, as plain JSON."""
         told = decoder_definition(self.value)
         found = {"topic": self.topic, "value": told, "columns": _columns(self.schema)}
+        found |= {} if self.key is None else {"key": decoder_definition(self.key)}
+        found |= {} if self.tombstones == "refuse" else {"tombstones": self.tombstones}
         return {**found, "message": dict(self.message)} if self.message else found
 
 

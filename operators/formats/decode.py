@@ -11,6 +11,9 @@ import polars as pl
 
 from .messages import Messages
 
+TOMBSTONE = "no value (a tombstone)"
+"""Why a message without a value is refused, whatever its format."""
+
 _NONE = np.empty(0, np.int64)
 
 
@@ -19,13 +22,15 @@ class Decoded:
     """The rows of a batch of messages, and the messages that are not rows.
 
     Row ``i`` of `frame` is message ``rows[i]`` of the batch; `rows` is None if all messages are rows.
-    `refused` holds the numbers of the other messages, ascending, and `reasons` a reason for each.
+    `refused` holds the numbers of the other messages, ascending, and `reasons` a reason for each. `skipped`
+    are those that are left out on purpose, and count as filtered: tombstones, if the stream says so.
     """
 
     frame: pl.DataFrame
     rows: np.ndarray | None = None
     refused: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     reasons: list[str] = field(default_factory=list)
+    skipped: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
     def without(self, gone: np.ndarray, reasons: str | Sequence[str]) -> Decoded:
         """The same with more rows refused: those that a mask over `frame` marks, each with its reason.
@@ -41,7 +46,7 @@ class Decoded:
         order = np.argsort(refused, kind="stable")
         told = [*self.reasons, *whys]
         frame = self.frame.filter(pl.Series(~gone))
-        return Decoded(frame, rows[~gone], refused[order], [told[i] for i in order.tolist()])
+        return Decoded(frame, rows[~gone], refused[order], [told[i] for i in order.tolist()], self.skipped)
 
     def checked(self, messages: int, schema: Mapping[str, Any]) -> Decoded:
         """Itself in the types of `schema`, after checking that it accounts for each of so many messages.

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from . import json_cells as cells
-from .decode import Decoded
+from .decode import TOMBSTONE, Decoded
 from .json_columns import Columns
 from .json_schema import Layout, Node, compile_schema
 from .messages import Messages
@@ -89,7 +89,7 @@ class Json:
 
     def _reason(self, messages: Messages, message: int, why: int, place: int, node: int) -> str:
         if why == cells.TOMBSTONE:
-            return "no value (a tombstone)"
+            return TOMBSTONE
         if why == cells.EMPTY:
             return "an empty value"
         if why == cells.NOT_JSON:

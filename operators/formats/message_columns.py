@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -21,6 +22,7 @@ PARTS: dict[str, Any] = {
     "partition": pl.Int32,
     "offset": pl.Int64,
     "timestamp": pl.Datetime("ms", "UTC"),
+    "timestamp_type": pl.String,
 }
 """The parts of a message that can be asked for, and the types of their columns."""
 
@@ -32,7 +34,8 @@ def message_columns(asked: Sequence[str] | Mapping[str, str], taken: Mapping[str
 
     `asked` names parts, or maps names of columns to parts: ``key`` (text), ``key_bytes``, ``headers``,
     ``header:NAME`` (the text of the last header of that name, null where there is none), ``partition``,
-    ``offset`` and ``timestamp``. `taken` are the columns of the value.
+    ``offset``, ``timestamp`` and ``timestamp_type`` (``create`` if the producer gave it, ``append`` if the
+    broker did). `taken` are the columns of the value.
 
     >>> message_columns({"user": "key", "trace": "header:trace-id"}, {"price": pl.Float64})
     {'user': 'key', 'trace': 'header:trace-id'}
@@ -77,7 +80,7 @@ def with_message(decoded: Decoded, messages: Messages, columns: Mapping[str, str
     found = {name: _part(messages, part, rows) for name, part in columns.items()}
     reasons: dict[int, str] = {}
     for name, part in columns.items():
-        if types_of({name: part})[name] != pl.String:
+        if types_of({name: part})[name] != pl.String or part == "timestamp_type":
             continue
         given = found[name]
         found[name] = texts(given)
@@ -87,7 +90,7 @@ def with_message(decoded: Decoded, messages: Messages, columns: Mapping[str, str
         for row in unread.arg_true().to_list():
             reasons.setdefault(row, f'{what} is not UTF-8 text; ask for "{bytes_of}" to have its bytes')
     frame = decoded.frame.with_columns(series.alias(name) for name, series in found.items())
-    whole = Decoded(frame, rows, decoded.refused, decoded.reasons)
+    whole = replace(decoded, frame=frame)
     if not reasons:
         return whole
     gone = np.zeros(frame.height, bool)
@@ -105,6 +108,11 @@ def _part(messages: Messages, part: str, rows: np.ndarray | None) -> pl.Series:
     elif part == "timestamp":
         stamps = pl.Series(_taken(messages.timestamp, rows))
         return pl.select(pl.when(stamps >= 0).then(stamps)).to_series().cast(PARTS["timestamp"])
+    elif part == "timestamp_type":
+        appended = np.zeros(len(messages), bool) if messages.appended is None else messages.appended
+        kinds = pl.Series(np.where(_taken(appended, rows), "append", "create"), dtype=pl.String)
+        stamps = pl.Series(_taken(messages.timestamp, rows))
+        return pl.select(pl.when(stamps >= 0).then(kinds)).to_series()
     else:
         headers = messages.headers
         if headers is None:

@@ -212,6 +212,17 @@ def from_objects(
     )
 
 
+def from_column(messages: Messages, column: pa.LargeBinaryArray) -> Messages:
+    """The same messages with a binary column of theirs, such as the keys, as their values."""
+    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
+    edges = line_edges(np.diff(offsets))
+    lines = np.full(edges[-1], _NEWLINE, np.uint8)
+    data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
+    copy_spans(data, offsets[:-1], offsets[1:], lines, edges[:-1])
+    is_null = np.asarray(column.is_null())
+    return replace(messages, lines=lines, starts=edges[:-1], ends=edges[1:] - 1, is_null=is_null)
+
+
 def line_edges(lengths: np.ndarray) -> np.ndarray:
     """Where lines of these lengths begin, each with a newline, and where the last one ends (n + 1, int64)."""
     edges = np.zeros(len(lengths) + 1, np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from ..definition.sources import KafkaSource
 from ..formats.decode import Decoded
 from ..formats.messages import Broken, Messages
+from ..formats.unavailable import Unavailable
+from ..kafka.patience import Patience
 from ..kafka.source import ReadError
 from .dead_letters import DeadLetter
 from .delta import Delta
@@ -18,6 +21,7 @@ from .position import Input
 from .progress import Progress
 from .remarks import Remarks
 
+_PAUSE_SECONDS = 0.2
 _MOST_RUNS = 64
 """Messages in more stretches of one partition than this are sorted by partition first."""
 
@@ -27,7 +31,8 @@ class Intake:
 
     `source` decodes the messages, `ends` are the offsets at which the reading of partitions ends; None where
     it doesn't. `ready` holds deltas that had to be cut before the checkpoint, in order; `remarks` the remarks
-    about the messages. `alive` is called during the search for rows that fail, which may take long.
+    about the messages. `alive` is called during the search for rows that fail, which may take long, and
+    while the decoder waits for what it needs; there it waits until `stopping` says so, or not at all.
     """
 
     def __init__(
@@ -36,10 +41,12 @@ class Intake:
         remarks: Remarks,
         ends: Mapping[Input, int] | None = None,
         alive: Callable[[], None] | None = None,
+        stopping: Callable[[], bool] | None = None,
     ) -> None:
         self._source = source
         self._ends = ends
         self._alive = alive
+        self._patience = None if stopping is None else Patience("decode messages", stopping)
         self.remarks = remarks
         self.progress: dict[Input, Progress] = {}
         self.ready: list[Delta] = []
@@ -71,7 +78,10 @@ class Intake:
             return
         if len(_runs(messages)) > _MOST_RUNS:
             messages = messages.select(np.lexsort((messages.partition, messages.topic)))
-        for part, decoded in self._source.decoded(messages):
+        wait = None if self._patience is None else self._wait
+        for part, decoded in self._source.decoded(messages, wait):
+            if self._patience is not None:
+                self._patience.done()
             self.remarks.saw(part, decoded)
             for low, high in _runs(part):
                 where = Input(part.topics[part.topic[low]], int(part.partition[low]))
@@ -79,6 +89,13 @@ class Intake:
                     _check_order(where, part.offset[low:high])
                     self._take_run(where, part, decoded, low, high)
         self.remarks.look()
+
+    def _wait(self, error: Unavailable) -> None:
+        assert self._patience is not None
+        if self._alive is not None:
+            self._alive()
+        self._patience.still(str(error))
+        time.sleep(_PAUSE_SECONDS)
 
     def pass_to(self, where: Input, offset: int) -> None:
         """Note that only transactions' markers or gaps are left before `offset`."""
@@ -115,6 +132,7 @@ class Intake:
         first, last = np.searchsorted(decoded.refused, [low, high])
         for at in range(first, last):
             self._refuse(progress.input, messages, int(decoded.refused[at]), decoded.reasons[at])
+        skipped = np.searchsorted(decoded.skipped, [low, high])
         rows = decoded.rows
         low, high, numbers = _rows(decoded, low, high)
 
@@ -126,7 +144,7 @@ class Intake:
             stamps = messages.timestamp[numbers]
             frame, offsets = decoded.frame.slice(low, high - low), messages.offset[numbers]
             progress.add(frame, stamps, offsets, following, refuse)
-        progress.skip(following, int(last - first))
+        progress.skip(following, int(last - first), int(skipped[1] - skipped[0]))
 
     def _skip(self, broken: Broken) -> None:
         """Offsets whose messages can't be read are dead letters, one for a range, and each counts as one."""

@@ -84,9 +84,10 @@ class Progress:
         self._sketcher.recall(frame, timestamps_ms, Place(self.input.partition, offsets))
         self._recalled = max(self._recalled, next_offset)
 
-    def skip(self, next_offset: int, dead_lettered: int = 0) -> None:
+    def skip(self, next_offset: int, dead_lettered: int = 0, filtered: int = 0) -> None:
         """Move on over messages that gave no rows."""
-        self.account += Account(read=dead_lettered, dead_lettered=dead_lettered)
+        read = dead_lettered + filtered
+        self.account += Account(read=read, filtered=filtered, dead_lettered=dead_lettered)
         self.next = max(self.next, next_offset)
 
     @property

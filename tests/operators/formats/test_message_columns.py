@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -26,7 +28,7 @@ from streamgauge.operators.table.query import query
 
 DECODER = json({"x": pl.Int64})
 ALL = {
-    **{name: name for name in ("key_bytes", "headers", "partition", "offset", "timestamp")},
+    **{name: name for name in ("key_bytes", "headers", "partition", "offset", "timestamp", "timestamp_type")},
     "user": "key",
     "trace": "header:trace",
 }
@@ -55,6 +57,13 @@ def test_every_part_stands_beside_the_row_of_its_message() -> None:
     assert frame["user"].to_list() == ["ann", None] and frame["key_bytes"].to_list() == [b"ann", None]
     assert frame["partition"].to_list() == [0, 1] and frame["offset"].to_list() == [7, 7]
     assert frame["timestamp"].to_list() == [datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None]
+    assert frame["timestamp_type"].to_list() == ["create", None]
+    appended = replace(batch(), appended=np.array([True, False, True, True]))
+    assert decoded(appended, ["timestamp_type"]).frame["timestamp_type"].to_list() == [
+        "append",
+        None,
+        "append",
+    ]
     assert frame["trace"].to_list() == ["c", None]
     assert [header["value"] for header in frame["headers"][0]] == [b"a", b"b", b"c"]
 

@@ -1,0 +1,102 @@
+"""One writer's schema made ready: to values by fastavro, guarded against bytes that would end it.
+
+fastavro's compiled reader recurses in C, so that a message of a schema within itself could overflow the
+stack: such schemas are read by its Python twin, which raises. Values that take no bytes could be claimed in
+any number by a few bytes: lists of them are refused.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+from .avro_schema import Names, for_reading, kind_of, load, other_times, takes_no_bytes, walk
+from .one_by_one import Misread, Read
+
+Loaded = tuple[Any, Names]
+
+
+def reading(writer: Loaded, reader: Loaded, tagged: bool, begin: int = 0) -> Read:
+    """Reads messages of `writer`'s schema into values of `reader`'s, from their byte `begin` on.
+
+    `tagged`: named types within unions come with their names. Raises `Misread` for schemas that no message
+    can be read by.
+    """
+    reads = _library(writer).schemaless_reader
+    same = for_reading(writer[0]) == for_reading(reader[0])
+    times = other_times(*writer, *reader, frozenset())
+    kept = _parsed(writer[0] if times else for_reading(writer[0]))
+    wanted = None if same and not times else _parsed(reader[0] if times else for_reading(reader[0]))
+    name = _name(writer[0])
+
+    def read(data: memoryview) -> Any:
+        file = BytesIO(data)
+        file.seek(begin)
+        try:
+            found = reads(file, kept, wanted, return_named_type=tagged)
+        except Exception as error:
+            raise Misread(f"not Avro of the schema {name}: byte {file.tell()}: {_told(error)}") from None
+        if file.tell() != len(data):
+            left = len(data) - file.tell()
+            raise Misread(f"not Avro of the schema {name}: {left} bytes too many, from byte {file.tell()}")
+        return found
+
+    return read
+
+
+def container_reading(reader: Loaded, tagged: bool) -> Read:
+    """Reads object container files, whose schema is within, into lists of values of `reader`'s schema."""
+    wanted = _parsed(reader[0])
+    known: dict[str, Any] = {}
+
+    def read(data: memoryview) -> Any:
+        from fastavro import reader as compiled
+
+        file = BytesIO(data)
+        try:
+            found = compiled(file, wanted, return_named_type=tagged)
+            told = found.metadata.get("avro.schema", "")
+            if told not in known:
+                if len(known) > 1_000:
+                    known.clear()
+                known[told] = _library(load(told))
+            if known[told].reader is not compiled:
+                found = known[told].reader(BytesIO(data), wanted, return_named_type=tagged)
+            return list(found)
+        except Misread:
+            raise
+        except Exception as error:
+            raise Misread(f"not an Avro container file: byte {file.tell()}: {_told(error)}") from None
+
+    return read
+
+
+def _library(writer: Loaded) -> Any:
+    """fastavro's reader, compiled or not. Raises `Misread` for lists of what takes no bytes."""
+    import fastavro
+    from fastavro import _read_py
+
+    again = False
+    for node, twice in walk(*writer):
+        again = again or twice
+        if kind_of(node) == "array" and takes_no_bytes(node["items"], writer[1]):
+            raise Misread("its schema has a list of values that take no bytes, of which there is no end")
+    return _read_py if again else fastavro
+
+
+def _parsed(schema: Any) -> Any:
+    from fastavro import parse_schema
+
+    return parse_schema(schema)
+
+
+def _name(schema: Any) -> str:
+    return schema["name"] if isinstance(schema, dict) and "name" in schema else kind_of(schema)
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, IndexError):
+        return "an index beyond its union's or enum's types"
+    if isinstance(error, EOFError):
+        return str(error).split(" from <")[0] or "it ends too early"
+    return f"{type(error).__name__}: {error}".split("\n")[0]

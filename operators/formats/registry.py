@@ -1,0 +1,176 @@
+"""Schemas by their ids from a schema registry, through confluent-kafka's client.
+
+Messages in Confluent's wire format begin with a byte 0 and the id of the schema that they were written with,
+in four bytes. Schemas never change under an id, so each is asked for once by a process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..kafka.secrets import Settings, without_secrets
+from .messages import Messages
+from .one_by_one import Misread, Read
+from .unavailable import Unavailable
+
+_QUICK: dict[str, Any] = {"timeout": 5, "max.retries": 2, "retries.wait.ms": 200}
+"""One question is given up after some seconds; whoever asks again can be told to stop."""
+
+FRAME = 5
+"""The bytes before a value: 0, and the schema's id."""
+
+_UNKNOWN = (40401, 40402, 40403)
+"""The registry's own codes: it answers, and knows no such subject, version or schema."""
+_ASK_AGAIN_SECONDS = 30.0
+_MOST_UNKNOWN = 10_000
+
+T = TypeVar("T")
+
+
+class UnknownSchema(LookupError):
+    """The registry answers that it has no such schema."""
+
+
+@dataclass(frozen=True, eq=False)
+class Registry:
+    """A schema registry: its address, or the settings of confluent-kafka's `SchemaRegistryClient`.
+
+    Its secrets are in no repr and no error, and it is no part of a stream's definition. It pickles without
+    its connection.
+
+    >>> Registry.of({"url": "https://box:8081", "basic.auth.user.info": "me:tr0ut"})
+    Registry(settings={'url': 'https://box:8081', 'basic.auth.user.info': '…'})
+    """
+
+    settings: Mapping[str, Any]
+    _unknown: dict[int, float] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, Any]) -> Registry:
+        """From a URL or settings. Raises `TypeError` or `ValueError` for what the client doesn't take."""
+        settings = {"url": given} if isinstance(given, str) else given
+        if not isinstance(settings, Mapping) or not isinstance(settings.get("url"), str):
+            raise TypeError(
+                'registry: name its address, as in "http://localhost:8081", or the settings of its client, '
+                'as in {"url": "https://…", "basic.auth.user.info": "user:password"}'
+            )
+        found = cls(Settings(settings))
+        try:
+            _ = found._client
+        except (ValueError, TypeError, OSError) as error:
+            raise ValueError(f"registry: {found._clean(error)}") from None
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self.settings, "_unknown": {}}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Registry) and dict(self.settings) == dict(other.settings)
+
+    def __hash__(self) -> int:
+        return hash(self.settings["url"])
+
+    @property
+    def address(self) -> str:
+        """Its URL, without a login."""
+        return without_secrets(self.settings["url"])
+
+    @cached_property
+    def _client(self) -> Any:
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+
+        return SchemaRegistryClient({**_QUICK, **self.settings})
+
+    def schema(self, number: int, form: str | None = None) -> Any:
+        """The schema of an id, with `schema_str`, `schema_type` and `references`.
+
+        Raises `UnknownSchema` if the registry has none, `Unavailable` if it can't be asked. It is asked about
+        an unknown id again only after half a minute, as there may be many messages with broken ids.
+        """
+        now = time.monotonic()
+        if self._unknown.get(number, 0.0) > now:
+            raise UnknownSchema(f"the schema registry knows no schema {number}")
+        try:
+            return self._asked(f"schema {number}", lambda: self._client.get_schema(number, fmt=form))
+        except UnknownSchema:
+            if len(self._unknown) >= _MOST_UNKNOWN:
+                self._unknown.clear()
+            self._unknown[number] = now + _ASK_AGAIN_SECONDS
+            raise
+
+    def version(self, subject: str, number: int | None = None, form: str | None = None) -> Any:
+        """The schema of a subject's version, the latest unless numbered; raises as `schema` does."""
+        what = f"{'latest ' if number is None else ''}version{'' if number is None else f' {number}'}"
+        if number is None:
+            ask = lambda: self._client.get_latest_version(subject, fmt=form)  # noqa: E731
+        else:
+            ask = lambda: self._client.get_version(subject, number, fmt=form)  # noqa: E731
+        return self._asked(f"{what} of the subject {subject!r}", ask).schema
+
+    def _asked(self, what: str, ask: Callable[[], T]) -> T:
+        from confluent_kafka.schema_registry.common._httpx_compat import httpx
+        from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
+
+        try:
+            return ask()
+        except SchemaRegistryError as error:
+            if error.error_code in _UNKNOWN:
+                raise UnknownSchema(f"the schema registry knows no {what}") from None
+            status = error.http_status_code
+            passing = status in (408, 429) or status >= 500
+            told = f"it answers {status}: {self._clean(error.error_message)}"
+            if status in (401, 403):
+                told += "; look at its settings, such as basic.auth.user.info"
+            raise self._unavailable(what, told, passing) from None
+        except (httpx.TransportError, OAuthTokenError) as error:
+            raise self._unavailable(what, self._clean(error) or type(error).__name__, True) from None
+        except Exception as error:  # its client raises whatever it meets in an answer it can't read
+            raise self._unavailable(what, f"no answer of a registry: {self._clean(error)}", False) from None
+
+    def _unavailable(self, what: str, told: str, passing: bool) -> Unavailable:
+        return Unavailable(f"the schema registry {self.address} was asked for {what}: {told}", passing)
+
+    def _clean(self, error: object) -> str:
+        text = without_secrets(str(error).split("\n")[0], self.settings)
+        for part in str(self.settings.get("basic.auth.user.info", "")).split(":", 1)[1:]:
+            text = text.replace(part, "…") if part else text
+        return text
+
+
+def schema_ids(messages: Messages) -> np.ndarray:
+    """The schema's id of each message (int64): −1 for a tombstone, −2 where there is no wire format.
+
+    >>> schema_ids(Messages.of([bytes([0, 0, 0, 1, 2, 99]), b"{}", None])).tolist()
+    [258, -2, -1]
+    """
+    starts = messages.starts
+    long = messages.ends - starts >= FRAME
+    at = np.where(long, starts, 0)
+    ids = np.full(len(messages), -2, np.int64)
+    if long.any():
+        byte = [messages.lines[at + i].astype(np.int64) for i in range(FRAME)]
+        framed = long & (byte[0] == 0)
+        ids[framed] = (byte[1] << 24 | byte[2] << 16 | byte[3] << 8 | byte[4])[framed]
+    ids[messages.is_null] = -1
+    return ids
+
+
+def refusing(reason: str) -> Read:
+    """Reads no message, for this reason."""
+
+    def read(data: memoryview) -> Any:
+        raise Misread(reason)
+
+    return read
+
+
+def unframed(data: memoryview) -> Any:
+    """Reads no message, as it is not in the wire format."""
+    begins = f"it begins with byte {data[0]}, not 0" if len(data) >= FRAME else f"it has {len(data)} bytes"
+    raise Misread(f"not in the wire format of a schema registry: {begins}")
