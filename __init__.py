@@ -54,10 +54,13 @@ if TYPE_CHECKING:
     from .operators.definition.aggregates_stored import tuple as tuple
     from .operators.definition.aggregates_stored import var_opt as var_opt
     from .operators.formats.avro import avro as avro
+    from .operators.formats.csv import csv as csv
     from .operators.formats.decode import Decoded as Decoded
     from .operators.formats.decode import Decoder as Decoder
     from .operators.formats.json import json as json
     from .operators.formats.messages import Messages as Messages
+    from .operators.formats.text import raw as raw
+    from .operators.formats.text import text as text
     from .operators.formats.unavailable import Unavailable as Unavailable
     from .operators.sinks.sink import SinkError as SinkError
     from .operators.sinks.to_kafka import ToKafka as ToKafka
@@ -136,19 +139,22 @@ _EXPORTS: dict[str, str] = {
     "as_table": ".spark_udafs.tables",
     "avro": ".operators.formats.avro",
     "compare": ".operators.table.sets",
+    "csv": ".operators.formats.csv",
     "json": ".operators.formats.json",
     "log_to": ".operators.watching.logs",
     "merge": ".operators.table.merge",
     "query": ".operators.table.query",
+    "raw": ".operators.formats.text",
     "register": ".spark_udafs.functions",
     "session": ".spark_udafs.session",
     "sketch": ".spark_udafs.frames",
+    "text": ".operators.formats.text",
     "window": ".spark_udafs.frames",
     "write": ".spark_udafs.run",
 }
 
 # `from streamgauge import *` leaves Python's own names as they are; these must be imported by name.
-_SHADOWING = ("json", "max", "min", "sum", "tuple")
+_SHADOWING = ("csv", "json", "max", "min", "sum", "tuple")
 
 
 if not TYPE_CHECKING:  # type checkers and editors are to know the names above, and no others

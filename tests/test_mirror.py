@@ -52,6 +52,7 @@ TOGETHER = {
     "operators/definition/tree.py": "operators/definition/test_row_wise.py",
     "operators/definition/windows.py": "operators/definition/test_stream.py",
     "operators/formats/field_paths.py": "operators/formats/test_avro.py",
+    "operators/formats/lines.py": "operators/formats/test_csv.py",
     "operators/formats/memory.py": "operators/formats/test_json.py",
     "operators/formats/messages.py": "operators/formats/test_message_columns.py",
     "operators/formats/one_by_one.py": "operators/formats/test_avro.py",

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from .iso_times import read_times
 from .json_cells import ABSENT, BASE, LATER, LIMIT, OPEN, STACK, STATE_WORDS, TEXT, TEXT_TOP
 from .json_rows import parse
 from .json_schema import (
@@ -31,6 +30,7 @@ from .json_schema import (
 )
 from .json_text import DEEPEST
 from .messages import Messages
+from .text_values import as_times
 
 _NUMBER = re.compile(rb"-?[0-9.eE+-]+")
 
@@ -171,24 +171,13 @@ class Columns:
         assert isinstance(series, pl.Series)
         if not dtype.is_temporal():
             return series.cast(dtype).to_arrow()
-        parsed = _times(series, dtype)
+        parsed = as_times(series, dtype)
         unread = (parsed.is_null() & series.is_not_null()).to_numpy()
         for row in np.flatnonzero(unread).tolist():
             self.late.setdefault(
                 row, f'"{self._path(node)}" is {series[row][:60]!r}, not {dtype} in ISO 8601'
             )
         return parsed.to_arrow()
-
-
-def _times(series: pl.Series, dtype: Any) -> pl.Series:
-    if dtype == pl.Date:
-        return series.str.to_date("%F", strict=False)
-    if dtype == pl.Time:
-        return series.str.to_time("%T%.f", strict=False)
-    zoned = read_times(series, dtype.time_unit)
-    if dtype.time_zone is None:
-        return zoned.dt.replace_time_zone(None)
-    return zoned.dt.convert_time_zone(dtype.time_zone)
 
 
 def _numbers(kind: int, numbers: np.ndarray, present: np.ndarray) -> pa.Array:
