@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from .operators.definition.stream import Stream as Definition
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from pyspark.sql import DataFrame, SparkSession
 
     from .operators.consumer.options import DeliveryName, OnWindow
@@ -51,14 +52,18 @@ class Stream(Definition):
         dead_letters: str | None = "",
         checkpoint_seconds: float = 1.0,
         idle_seconds: float = 5.0,
+        metrics: str | int | None = None,
+        registry: CollectorRegistry | None = None,
         keep_windows: int = 1_000,
         sinks: Sequence[Sink] = (),
+        progress: bool = True,
     ) -> Summary:
         """Run as a Kafka consumer until the end, and give what came of it.
 
         With ``until="latest"`` it ends when all messages that are there now are in. Without, it goes on until
         Ctrl-C, SIGTERM or SIGHUP end it in order, unless the program handles those itself; the summary then
-        says `interrupted`. All options are those of `start`, and it raises what `start` and `Run.wait` raise.
+        says `interrupted`. In a terminal a line says meanwhile how it is doing; ``progress=False`` leaves it
+        out. All other options are those of `start`, and it raises what `start` and `Run.wait` raise.
 
             posts.run(until="latest", workers=2).windows()
             posts.run(on_window=lambda table: print(query(table)))
@@ -86,10 +91,12 @@ class Stream(Definition):
             dead_letters=dead_letters,
             checkpoint_seconds=checkpoint_seconds,
             idle_seconds=idle_seconds,
+            metrics=metrics,
+            registry=registry,
             keep_windows=keep_windows,
             sinks=sinks,
         )
-        return runner.run(self, options)
+        return runner.run(self, options, progress)
 
     def start(
         self,
@@ -104,6 +111,8 @@ class Stream(Definition):
         dead_letters: str | None = "",
         checkpoint_seconds: float = 1.0,
         idle_seconds: float = 5.0,
+        metrics: str | int | None = None,
+        registry: CollectorRegistry | None = None,
         keep_windows: int = 1_000,
         sinks: Sequence[Sink] = (),
     ) -> Run:
@@ -122,7 +131,7 @@ class Stream(Definition):
         from the start and leaves nothing behind. `workers` beyond one are processes of their own.
         `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
         named; None drops them). `sinks` take the closed windows, each exactly once: ``[ToKafka("answers"),
-        ToParquet("out"), ToTable()]``.
+        ToParquet("out"), ToTable()]``. ``metrics=9400`` serves Prometheus's metrics and the run's health.
 
         Raises `TopicError` if the topic doesn't exist or is not the one that the group began with,
         `DefinitionChanged` for a group that has another definition, with the difference in words, and
@@ -149,6 +158,8 @@ class Stream(Definition):
             dead_letters=dead_letters,
             checkpoint_seconds=checkpoint_seconds,
             idle_seconds=idle_seconds,
+            metrics=metrics,
+            registry=registry,
             keep_windows=keep_windows,
             sinks=sinks,
         )

@@ -6,11 +6,15 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
 from ..sinks.sink import Sink, is_sink
+from ..watching.address import address_of
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 DeliveryName = Literal["at_least_once", "exactly_once"]
 OnWindow = Callable[[pa.Table], None]
@@ -55,6 +59,13 @@ class RunOptions:
         Where closed windows go besides: any of `ToKafka`, `ToTable` and `ToParquet`, each with every window
         exactly once, whatever the `delivery` of rows. They belong to a run and not to the stream's
         definition, which knows no engine and whose group goes on when a sink is added.
+    metrics
+        Where Prometheus finds the run's metrics (``/metrics``), and others its health (``/health`` and
+        ``/ready``): a port of this machine, such as 9400 (0 takes a free one, see `Run.metrics_address`), or
+        ``"0.0.0.0:9400"`` for other machines too. Nothing is served if None.
+    registry
+        A `prometheus_client.CollectorRegistry` of your own that is to show the metrics, with or without a
+        port; several runs may share one.
     keep_windows
         The number of closed windows that an endless run keeps for `Run.table`; at most 1 GiB of them.
 
@@ -75,6 +86,8 @@ class RunOptions:
     dead_letters: str | None = ""
     checkpoint_seconds: float = 1.0
     idle_seconds: float = 5.0
+    metrics: str | int | None = None
+    registry: CollectorRegistry | None = None
     keep_windows: int = 1_000
     sinks: Sequence[Sink] = ()
 
@@ -94,6 +107,12 @@ class RunOptions:
                     f"{name} is {given!r}; it is a name of at most 200 letters, digits, dots, "
                     "dashes and underscores"
                 )
+        if self.metrics is not None:
+            address_of(self.metrics)
+        if self.registry is not None and not hasattr(self.registry, "register"):
+            raise TypeError(
+                f"registry is {self.registry!r}; give a prometheus_client.CollectorRegistry, or leave it out"
+            )
         if self.on_window is not None and not callable(self.on_window):
             raise TypeError(
                 f"on_window is {self.on_window!r}, which can't be called; write a function of one table"

@@ -56,8 +56,9 @@ class Plan:
 
     @property
     def of_workers(self) -> Plan:
-        """The same without what the run's own process alone calls, which may not pickle."""
-        return replace(self, options=replace(self.options, on_window=None, sinks=()))
+        """The same without what is of the run's own process alone, which may not pickle."""
+        options = replace(self.options, on_window=None, sinks=(), metrics=None, registry=None)
+        return replace(self, options=options)
 
     @property
     def merger_group(self) -> str:

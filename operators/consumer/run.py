@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import atexit
 import logging
+import secrets
 import sys
 import threading
 import time as wall
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 
+from ..kafka.secrets import without_secrets
 from ..kafka.topic_watch import TopicWatch
 from ..kafka.topics import TopicError, admin, begin_offsets, end_offsets, remove
 from ..sketching.accounting import Account
 from ..sketching.position import Input, inputs_of
 from ..table.schema import schema_of
+from ..watching.figures import Figures, State, WorkFigures
+from ..watching.health import Health, health_of
+from ..watching.logs import about
 from .log.state import LogState
+from .lookout import Lookout
 from .merge.closed_windows import ClosedWindows
 from .merge.follower import LogMerger
 from .plan import Plan
+from .showing import Showing
 from .summary import Summary
 from .work.process import WorkerProcess
 from .work.worker import Worker
@@ -44,8 +52,18 @@ class Run:
     """
 
     def __init__(self, plan: Plan) -> None:
-        options = plan.options
         self.plan = plan
+        self._about = {"run": secrets.token_hex(4), "group": plan.group_id, "topic": plan.source.topic}
+        self._showing = Showing(plan.options)
+        try:
+            with about(**self._about):
+                self._begin(plan)
+        except BaseException:
+            self._showing.end()
+            raise
+
+    def _begin(self, plan: Plan) -> None:
+        options = plan.options
         self._admin = admin(plan.config)
         self._closed = ClosedWindows(
             schema_of(plan.stream), None if plan.ends is not None else options.keep_windows
@@ -60,11 +78,14 @@ class Run:
         self._processes = (
             [WorkerProcess(plan.of_workers) for _ in range(options.workers)] if options.workers > 1 else []
         )
+        self._past_work = WorkFigures()
         self._worker = None if self._processes else Worker(plan, self._stop.is_set)
+        self._lookout = Lookout(plan, self._admin, self._merger, self._work)
         self._working = None if self._worker is None else self._thread("worker", self._worker.run)
         # Waited for instead of the thread: a join that Ctrl-C interrupts takes the thread for ended (3.11).
         self._done = threading.Event()
         atexit.register(self._abandoned)
+        self._showing.begin(self.figures, self.health)
         self._thread("run", self._supervise, self._done)
 
     def __repr__(self) -> str:
@@ -92,6 +113,31 @@ class Run:
         """The ids of the worker processes; none if the worker runs in this process."""
         return [process.pid for process in self._processes]
 
+    @property
+    def metrics_address(self) -> str | None:
+        """Where `/metrics`, `/health` and `/ready` are served, as ``host:port``; None if they are not.
+
+        They are until the run has ended; those of a run that failed until `wait` has raised its error.
+        """
+        return self._showing.address
+
+    def figures(self) -> Figures:
+        """What is known of it at this moment: the numbers that metrics, health and the progress line tell.
+
+        Costs no question to a broker: what waits is what the last answer said, at most some seconds ago.
+        """
+        state: State = "failed" if self._errors else "running" if self.running else "ended"
+        why = without_secrets(str(self._errors[0]), self.plan.config) if self._errors else ""
+        return replace(self._lookout.figures(), state=state, why=why)
+
+    def health(self) -> Health:
+        """Whether it does its work (`healthy`), and has begun to (`ready`); `why` not, in words.
+
+        It is not healthy once it has failed, or if messages have waited for a minute with none counted. It is
+        ready once every input partition has a worker and its log was read to the end.
+        """
+        return health_of(self.figures(), self.plan.options.checkpoint_seconds)
+
     def stop(self) -> None:
         """Ask it to end in order: workers deliver what they hold, the merger folds it in. Returns at once."""
         self._stop.set()
@@ -107,6 +153,7 @@ class Run:
             if deadline is not None and wall.monotonic() > deadline:
                 raise TimeoutError(f"the run of {self.plan.source.topic!r} has not ended after {seconds} s")
         if self._errors:
+            self._showing.end()
             raise self._errors[0]
         return self.summary(interrupted)
 
@@ -148,7 +195,8 @@ class Run:
     ) -> threading.Thread:
         def run() -> None:
             try:
-                work()
+                with about(**self._about):
+                    work()
             except BaseException as error:
                 self._errors.append(error)
             except:  # noqa: E722 - C code can raise things that are not exceptions
@@ -171,6 +219,7 @@ class Run:
             self._wake.wait(0.2)
             self._wake.clear()
             self._look_at(self._topics.look)
+            self._lookout.look(self._inputs())
             for at, process in enumerate(self._processes):
                 if process.ended and not self._stop.is_set() and not self._merger.finished:
                     self._replace(at, process)
@@ -190,6 +239,8 @@ class Run:
         if self.plan.options.group_id is None:
             groups = [self.plan.group_id, self.plan.merger_group]
             remove(self._admin, [self.plan.table_topic], groups)
+        if not self._errors:
+            self._showing.end()
         atexit.unregister(self._abandoned)
 
     def _look_at(self, topics: Callable[[], None]) -> None:
@@ -206,7 +257,13 @@ class Run:
             self._errors.append(error)
             return
         log.warning("a worker process ended (%s); starting another in its place", process.told)
+        self._past_work += process.figures.past
         self._processes[at] = WorkerProcess(self.plan.of_workers)
+
+    def _work(self) -> WorkFigures:
+        """What this run's workers did and have."""
+        own = WorkFigures() if self._worker is None else self._worker.figures
+        return sum((process.figures for process in self._processes), own + self._past_work)
 
     def _lag(self, state: LogState) -> int | None:
         starts = {**self.plan.starts, **{w: mark.position.offset for w, mark in state.marks.items()}}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import AbstractContextManager, nullcontext
+
 from ..definition.stream import Stream
+from ..watching.progress_line import in_foreground, shown
 from .beginning import plan_of
 from .ending import as_interrupt
 from .options import RunOptions
@@ -10,8 +14,10 @@ from .run import Run
 from .summary import Summary
 
 
-def run(stream: Stream, options: RunOptions) -> Summary:
+def run(stream: Stream, options: RunOptions, progress: bool = True) -> Summary:
     """Run until the end, or until interrupted, and give the result.
+
+    With `progress`, a line at the bottom of the terminal says how it is doing, if this program has one.
 
     With ``until="latest"`` it ends when all messages that exist now are counted. Without, it goes on until
     Ctrl-C, SIGTERM or SIGHUP end it in order, unless the program handles those itself: the summary then says
@@ -19,11 +25,16 @@ def run(stream: Stream, options: RunOptions) -> Summary:
     """
     with as_interrupt():
         started = start(stream, options)
-        try:
-            return started.wait()
-        except KeyboardInterrupt:
-            started.stop()
-            return started.wait(interrupted=True)
+        with _line(started) if progress and in_foreground() else nullcontext():
+            try:
+                return started.wait()
+            except KeyboardInterrupt:
+                started.stop()
+                return started.wait(interrupted=True)
+
+
+def _line(started: Run) -> AbstractContextManager[None]:
+    return shown(started.plan.source.topic, started.figures, time.monotonic)
 
 
 def start(stream: Stream, options: RunOptions) -> Run:

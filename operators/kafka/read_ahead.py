@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from contextvars import copy_context
 
 from ..formats.messages import Messages
 from .reader import Reader
@@ -29,7 +30,9 @@ class ReadAhead:
         self._positions = reader.positions()
         self._found: queue.Queue[_Found] = queue.Queue(1)
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="streamgauge-reader", daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._run,), name="streamgauge-reader", daemon=True
+        )
         self._thread.start()
 
     def read(self, timeout: float) -> Messages | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..sketching.accounting import Account
@@ -51,6 +51,11 @@ class WorkFigures:
             self.rebalances + other.rebalances,
             self.assigned | other.assigned,
         )
+
+    @property
+    def past(self) -> WorkFigures:
+        """The same once the workers are gone."""
+        return replace(self, assigned=frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,14 +37,9 @@ class AboutRun(logging.Filter):
         return True
 
 
-_FILTER = AboutRun()
-
-
-def logger(name: str) -> logging.Logger:
-    """The logger of this name, whose records say which run they are about."""
-    found = logging.getLogger(name)
-    found.addFilter(_FILTER)
-    return found
+for _name in ("streamgauge.kafka", "streamgauge.kafka.librdkafka"):
+    # A logger's filter sees only what is logged under that very name.
+    logging.getLogger(_name).addFilter(AboutRun())
 
 
 @contextmanager

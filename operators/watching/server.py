@@ -13,50 +13,26 @@ from typing import Any, ClassVar
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from .address import address_of
 from .health import Health
 
-_LOOPBACK = "127.0.0.1"
 _PATIENCE_SECONDS = 10.0
 
 
-def address_of(given: str | int) -> tuple[str, int]:
-    """Host and port of ``9400`` or ``"0.0.0.0:9400"``: this machine's own unless told.
-
-    Raises `ValueError` for anything else.
-
-    >>> address_of(9400), address_of("0.0.0.0:9400"), address_of("[::1]:9400")
-    (('127.0.0.1', 9400), ('0.0.0.0', 9400), ('::1', 9400))
-    >>> address_of("box:http")
-    Traceback (most recent call last):
-    ValueError: metrics is 'box:http'; write a port, such as 9400, or "host:port"
-    """
-    host, _, port = str(given).rpartition(":")
-    if isinstance(given, bool) or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
-        raise ValueError(f'metrics is {given!r}; write a port, such as 9400, or "host:port"')
-    return host.removeprefix("[").removesuffix("]") or _LOOPBACK, int(port)
-
-
 class MetricsServer:
-    """Serves a registry and a health on an address, from threads of its own, until `close`.
+    """Has an address from the beginning, and serves a registry and a health there from `start` to `close`.
 
     Port 0 takes a free one; `address` says which. Raises `OSError` if the address can't be had.
     """
 
-    def __init__(self, given: str | int, registry: CollectorRegistry, health: Callable[[], Health]) -> None:
+    def __init__(self, given: str | int) -> None:
         host, port = address_of(given)
-
-        class Handler(_Handler):
-            pages: ClassVar = {
-                "/metrics": lambda accepted: _metrics(registry, accepted),
-                "/health": lambda _: _told(health(), "healthy"),
-                "/ready": lambda _: _told(health(), "ready"),
-            }
 
         class Server(ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
         try:
-            self._server = Server((host, port), Handler)
+            self._server = Server((host, port), _Handler)
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -66,6 +42,18 @@ class MetricsServer:
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="streamgauge-metrics", daemon=True
         )
+
+    def start(self, registry: CollectorRegistry, health: Callable[[], Health]) -> None:
+        """Answer from now on, from threads of its own."""
+
+        class Handler(_Handler):
+            pages: ClassVar = {
+                "/metrics": lambda accepted: _metrics(registry, accepted),
+                "/health": lambda _: _told(health(), "healthy"),
+                "/ready": lambda _: _told(health(), "ready"),
+            }
+
+        self._server.RequestHandlerClass = Handler
         self._thread.start()
 
     @property
@@ -76,9 +64,10 @@ class MetricsServer:
 
     def close(self) -> None:
         """Listen no more."""
-        self._server.shutdown()
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
         self._server.server_close()
-        self._thread.join()
 
 
 _Page = tuple[int, str, bytes]

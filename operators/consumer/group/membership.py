@@ -89,6 +89,8 @@ class Membership:
         self._revoked, self._lost = revoked, lost
         self._delivering = self._in_callback = self._taken = False
         self.assigned: set[Input] = set()
+        self.rebalances = 0
+        """How often the group has given it partitions, none included."""
         self._consumer = Consumer(member_config(config, group_id), logger=LIBRARY_LOG)
         self._consumer.subscribe(
             self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
@@ -186,6 +188,7 @@ class Membership:
         self._rebalance.take(consumer, partitions)
         consumer.pause(partitions)
         self.assigned |= set(map(_input, partitions))
+        self.rebalances += 1
 
     def _on_revoke(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         if self._delivering:

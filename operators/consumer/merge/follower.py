@@ -40,6 +40,7 @@ _LAST_SECONDS = 3.0
 _PAUSE_SECONDS = 0.2
 _GROUP = {
     "auto.offset.reset": "error",
+    "enable.partition.eof": True,
     # Handling a window may take long; heartbeats show that the process lives.
     "max.poll.interval.ms": 86_400_000,
 }
@@ -70,6 +71,9 @@ class LogMerger:
         self._starts: dict[int, int] = {}
         self.mergers: dict[int, Merger] = {}
         self.progressed = wall.monotonic()
+        self.handed_over = 0
+        """How many windows were handed over, those that came again included."""
+        self._read_through: set[int] = set()
         # Held while deltas are folded in, not while a window is handed over, so that its holder sees each
         # window once.
         self.lock = threading.RLock()
@@ -129,6 +133,20 @@ class LogMerger:
         states = [merger.state for merger in mergers]
         return max(self._last_known, states, key=lambda told: max((s.account.read for s in told), default=-1))
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether what was in the log when it began is taken in."""
+        watch = self._watch
+        if self.mergers:
+            return self.mergers.keys() <= self._read_through
+        return watch is not None and watch.caught_up
+
+    def held(self) -> tuple[int, int]:
+        """How many windows are open, and of how many groups."""
+        with self.lock:
+            sizes = [merger.held() for merger in self.mergers.values()]
+        return sum(windows for windows, _ in sizes), sum(groups for _, groups in sizes)
+
     def filling(self) -> list[tuple[int, pa.Table]]:
         """The open windows as they are now, each with its partition of the table topic."""
         with self.lock:
@@ -187,6 +205,9 @@ class LogMerger:
         error = message.error()
         partition, offset = message.partition(), message.offset()
         if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF and partition is not None:
+                self._read_through.add(partition)
+                return
             if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
                 raise self._place.gone(partition, None, f"offset {offset} was to be read next")
             if error.fatal() or not passing(error):
@@ -213,7 +234,8 @@ class LogMerger:
         if taken and delta.account.read:
             self.progressed = wall.monotonic()
         if not taken:
-            log.info("left out %s at offset %d: its range was in already", delta.told, offset)
+            about = {"topic": delta.topic, "partition": delta.partition, "offset": delta.first}
+            log.info("left out %s at offset %d: its range was in already", delta.told, offset, extra=about)
 
     def _emit(self) -> None:
         """Hand over the windows that the watermark has passed; a window counts only if its call returned."""
@@ -227,6 +249,7 @@ class LogMerger:
                 with self.lock:
                     self._closed.add(partition, table)
                     merger.told()
+                self.handed_over += 1
                 self._due = 0.0
 
     def _emit_open(self) -> None:
@@ -234,6 +257,7 @@ class LogMerger:
         for partition, table in self.filling():
             self._hand_over.take(partition, table, final=False)
             self._closed.add(partition, table)
+            self.handed_over += 1
 
     def _look_on(self) -> None:
         """Read along while other processes have all partitions of the log."""
@@ -305,6 +329,7 @@ class LogMerger:
         self._last_known = self.states()  # keep what is known until there is a merger again
         for place in partitions:
             self.mergers.pop(place.partition, None)
+            self._read_through.discard(place.partition)
         self._place.forget([place.partition for place in partitions])
         self._hand_over.forget([place.partition for place in partitions])
         self._rebalance.let_go(consumer, partitions)

@@ -143,6 +143,10 @@ class Merger:
         """All windows that were not handed over as they are now; they stay open for later rows."""
         return [self._open[pane].sketches.table() for pane in sorted(self._open) if not self._is_told(pane)]
 
+    def held(self) -> tuple[int, int]:
+        """How many windows are open, and of how many groups."""
+        return len(self._open), sum(len(pane.sketches) for pane in self._open.values())
+
     def reached(self, ends: Mapping[Input, int]) -> bool:
         """Whether all messages before these offsets are folded in."""
         marks = self.state.marks

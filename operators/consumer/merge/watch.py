@@ -68,7 +68,10 @@ class LogWatch:
         if place is not None:
             self.merger.resume(place.resume, place.state)
         self._gather = Gather()
-        settings = {**member_config(plan.config, plan.merger_group), "auto.offset.reset": "error"}
+        self.caught_up = False
+        """Whether what was in the log when it began is read."""
+        own = {"auto.offset.reset": "error", "enable.partition.eof": True}
+        settings = {**member_config(plan.config, plan.merger_group), **own}
         self._consumer = Consumer(settings, logger=LIBRARY_LOG)
         start = 0 if place is None else place.resume
         self._consumer.assign([KafkaPartition(plan.table_topic, 0, start)])
@@ -83,6 +86,7 @@ class LogWatch:
             if error is not None:
                 if error.code() == KafkaError._AUTO_OFFSET_RESET:
                     return False
+                self.caught_up |= error.code() == KafkaError._PARTITION_EOF
                 if not passing(error):
                     raise KafkaException(error)
                 continue

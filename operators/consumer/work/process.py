@@ -1,8 +1,9 @@
 """A sketching worker as a process of its own: ``python -m streamgauge.operators.consumer.work.process``.
 
 The plan comes pickled over standard input, which then stays open. When it closes, because the run ends or the
-run's process died, the worker delivers what it holds and ends. An error comes back pickled over the pipe that
-was its standard output; whatever it or the user's decoder prints goes to standard error.
+run's process died, the worker delivers what it holds and ends. What it logs, its figures and its error come
+back over the pipe that was its standard output (`telling`); whatever it or the user's decoder prints goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -14,13 +15,23 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from typing import TYPE_CHECKING
 
 from ...child import child
+from ...watching.figures import WorkFigures
 from ..ending import ASKING
 from ..plan import Plan
+from .telling import Hearing, Telling, TellingHandler
+
+if TYPE_CHECKING:
+    from .worker import Worker
 
 _MODULE = "streamgauge.operators.consumer.work.process"
+_REPORT_SECONDS = 0.5
+_LAST_WORDS_SECONDS = 1.0
 
 
 class WorkerProcess:
@@ -29,18 +40,16 @@ class WorkerProcess:
     def __init__(self, plan: Plan) -> None:
         self._process = child(_MODULE)
         assert self._process.stdin is not None
-        self._said = b""
-        # Read while it runs: an error larger than the pipe would keep the process from ending.
-        self._reading = threading.Thread(target=self._read, name="streamgauge-worker-errors", daemon=True)
-        self._reading.start()
-        with suppress(BrokenPipeError):
-            pickle.dump(plan, self._process.stdin)
-            self._process.stdin.flush()
-
-    def _read(self) -> None:
         assert self._process.stdout is not None
-        with self._process.stdout as output:
-            self._said = output.read()
+        self._hearing = Hearing(self._process.stdout)
+        self._reading = threading.Thread(
+            target=copy_context().run, args=(self._hearing.run,), name="streamgauge-hearing", daemon=True
+        )
+        self._reading.start()
+        level = logging.getLogger("streamgauge.kafka").getEffectiveLevel()
+        with suppress(BrokenPipeError):
+            pickle.dump((plan, level), self._process.stdin)
+            self._process.stdin.flush()
 
     @property
     def pid(self) -> int:
@@ -60,16 +69,20 @@ class WorkerProcess:
             return "running"
         return f"killed by signal {-code}" if code < 0 else f"exit status {code}"
 
+    @property
+    def figures(self) -> WorkFigures:
+        """What it did, as it told last."""
+        if self.ended:
+            self._reading.join(_LAST_WORDS_SECONDS)
+            return self._hearing.figures.past
+        return self._hearing.figures
+
     def error(self) -> BaseException | None:
         """The error it failed with, if it could still report it; can be asked once."""
         if self._process.poll() != 1:
             return None
         self._reading.join()
-        try:
-            found: BaseException = pickle.loads(self._said)
-            return found
-        except Exception as error:
-            return RuntimeError(f"a worker process failed and its error can't be read: {error}")
+        return self._hearing.error()
 
     def stop(self) -> None:
         """Ask it to deliver what it holds and to end."""
@@ -90,12 +103,14 @@ def main() -> int:
     """The worker's side."""
     for number in ASKING:
         signal.signal(number, signal.SIG_IGN)  # the run decides when its workers end
-    errors = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    telling = Telling(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    logging.getLogger().addHandler(TellingHandler(telling))
     stopping = threading.Event()
     try:
-        plan: Plan = pickle.load(sys.stdin.buffer)
+        plan: Plan
+        plan, level = pickle.load(sys.stdin.buffer)
+        logging.getLogger("streamgauge.kafka").setLevel(level)
 
         def watch() -> None:
             # Not through the buffered reader, whose lock would keep the interpreter from ending.
@@ -106,22 +121,33 @@ def main() -> int:
         threading.Thread(target=watch, daemon=True).start()
         from .worker import Worker
 
-        Worker(plan, stopping.is_set).run()
+        worker = Worker(plan, stopping.is_set)
+        with _reporting(worker, telling):
+            worker.run()
     except BaseException as error:
         logging.getLogger("streamgauge.kafka").error("a worker failed: %s", error)
-        with errors:
-            errors.write(_portable(error))
+        telling.error(error)
         return 1
     return 0
 
 
-def _portable(error: BaseException) -> bytes:
+@contextmanager
+def _reporting(worker: Worker, telling: Telling) -> Iterator[None]:
+    """Tell the worker's figures every second within the block, and once more at its end."""
+    ended = threading.Event()
+
+    def report() -> None:
+        while not ended.wait(_REPORT_SECONDS):
+            telling.figures(worker.figures)
+
+    reporting = threading.Thread(target=report, name="streamgauge-reporting", daemon=True)
+    reporting.start()
     try:
-        data = pickle.dumps(error)
-        pickle.loads(data)
-        return data
-    except Exception:
-        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+        yield
+    finally:
+        ended.set()
+        reporting.join()
+        telling.figures(worker.figures)
 
 
 if __name__ == "__main__":

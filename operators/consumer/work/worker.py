@@ -22,6 +22,7 @@ from ...sketching.intake import Intake
 from ...sketching.position import Input, Position
 from ...sketching.progress import Progress
 from ...sketching.remarks import Remarks
+from ...watching.figures import WorkFigures
 from ..group.membership import Committed, Membership, MembershipLost
 from ..log.messages import encode
 from ..log.tail import Ends, follow, read_tail
@@ -63,6 +64,7 @@ class Worker:
         self._admin: Admin | None = None
         self._idleness = Idleness(plan, self._administration, clock)
         self._due = clock() + plan.options.checkpoint_seconds
+        self._checkpoints, self._deltas = WorkFigures().checkpoints, WorkFigures().deltas
         self._membership = Membership(
             plan.config, plan.group_id, plan.partitions, self._fingerprint, self._revoked, self._lost
         )
@@ -71,6 +73,12 @@ class Worker:
     def assigned(self) -> set[Input]:
         """The input partitions that it has now."""
         return set(self._membership.assigned)
+
+    @property
+    def figures(self) -> WorkFigures:
+        """What it did so far, and what it has now."""
+        assigned = frozenset((topic, number) for topic, number in self.assigned)
+        return WorkFigures(self._checkpoints, self._deltas, self._membership.rebalances, assigned)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -175,14 +183,19 @@ class Worker:
             return
         assert self._delivery is not None
         deltas = [replace(delta, source=plan.topic_ids.get(delta.topic, "")) for delta in deltas]
-        messages = [m for delta in deltas for m in encode(delta, plan.table_topic, plan.table_partitions)]
+        parts = [encode(delta, plan.table_topic, plan.table_partitions) for delta in deltas]
+        messages = [message for part in parts for message in part]
         if plan.dead_letter_topic is not None:
             messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
         places = {}
         for delta in deltas:
             places[delta.input] = self._committed(delta.input, delta.end)
+        began = wall.monotonic()
         self._delivery.deliver(messages, places)
         intake.clear()
+        self._checkpoints = self._checkpoints.with_value(wall.monotonic() - began)
+        for part in parts:
+            self._deltas = self._deltas.with_value(sum(message.size for message in part))
 
     def _take_up(self, inputs: set[Input]) -> None:
         """Go on with newly assigned partitions where the group, or a predecessor that died, left them."""

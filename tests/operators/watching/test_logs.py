@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from streamgauge.operators.watching.logs import about, log_to, logger
+from streamgauge.operators.watching.logs import about, log_to
 
 
 def lines(written: io.StringIO) -> list[dict[str, object]]:
@@ -17,7 +17,7 @@ def lines(written: io.StringIO) -> list[dict[str, object]]:
 
 
 def test_a_record_has_the_fields_of_its_thread_and_its_own() -> None:
-    log, written = logger("streamgauge.test"), io.StringIO()
+    log, written = logging.getLogger("streamgauge.kafka"), io.StringIO()
     undo = log_to(written, format="json")
     try:
         with about(group="g", topic="posts"):
@@ -44,7 +44,7 @@ def test_a_record_has_the_fields_of_its_thread_and_its_own() -> None:
 
 
 def test_a_traceback_is_one_line_and_secrets_are_hidden() -> None:
-    log, written = logger("streamgauge.test"), io.StringIO()
+    log, written = logging.getLogger("streamgauge.kafka"), io.StringIO()
     undo = log_to(written, format="json")
     try:
         try:

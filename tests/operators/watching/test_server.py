@@ -23,7 +23,8 @@ class Told:
 def served() -> Iterator[tuple[Told, httpx.Client]]:
     told, registry = Told(), CollectorRegistry()
     watch(registry, lambda: (Figures(group="g"), told.health))
-    server = MetricsServer(0, registry, lambda: told.health)
+    server = MetricsServer(0)
+    server.start(registry, lambda: told.health)
     with httpx.Client(base_url=f"http://{server.address}", trust_env=False) as client:
         yield told, client
     server.close()
@@ -49,10 +50,10 @@ def test_three_pages_are_served_and_nothing_else(served: tuple[Told, httpx.Clien
 
 
 def test_only_this_machine_is_served_unless_told() -> None:
-    server = MetricsServer(0, CollectorRegistry(), lambda: Health(True, True))
+    server = MetricsServer(0)
     assert server.address.startswith("127.0.0.1:")
     server.close()
-    every = MetricsServer("0.0.0.0:0", CollectorRegistry(), lambda: Health(True, True))
+    every = MetricsServer("0.0.0.0:0")
     assert every.address.startswith("0.0.0.0:")
     every.close()
 
@@ -63,4 +64,4 @@ def test_a_taken_port_is_named() -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(OSError, match=rf"metrics can't be served at {port}: .*port 0 for a free one"):
-            MetricsServer(port, CollectorRegistry(), lambda: Health(True, True))
+            MetricsServer(port)

@@ -1,0 +1,141 @@
+"""Looks at a run from time to time, without waiting for anyone: what waits, who has it, whether it moves."""
+
+from __future__ import annotations
+
+import time as wall
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from typing import Any
+
+from ..definition.windows import EARLIEST
+from ..kafka.offset_watch import OffsetWatch
+from ..kafka.topics import Admin, described_group
+from ..sketching.clock import wall_clock
+from ..sketching.closing import Mark
+from ..sketching.position import Input
+from ..watching.figures import Figures, InputFigures, WorkFigures
+from .log.state import LogState
+from .merge.follower import LogMerger
+from .plan import Plan
+
+_SECONDS = 2.0
+
+
+class Lookout:
+    """What is known of a run beyond its log; `look` is called several times a second.
+
+    `work` gives the figures of the run's own workers.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        client: Admin,
+        merger: LogMerger,
+        work: Callable[[], WorkFigures],
+        clock: Callable[[], float] = wall.monotonic,
+    ) -> None:
+        self._plan = plan
+        self._merger = merger
+        self._work = work
+        self._clock = clock
+        self._inputs: list[Input] = plan.inputs
+        self._offsets = OffsetWatch[Input](client, clock)
+        self._owners = Owners(plan, client, clock)
+        self._waiting_since: float | None = None
+        self._read, self._progressed = 0, clock()
+
+    def look(self, inputs: Collection[Input]) -> None:
+        """Take in what was found out of the input partitions that there are now."""
+        self._inputs = list(inputs)
+        self._offsets.look(self._inputs)
+        self._owners.look(self._inputs, self._work().assigned)
+        state = self._state()
+        if state.account.read != self._read:
+            self._read, self._progressed = state.account.read, self._clock()
+        # Since when messages wait: the stream may have been silent for hours before they came.
+        if not self._lag(state):
+            self._waiting_since = None
+        elif self._waiting_since is None:
+            self._waiting_since = self._clock()
+
+    def figures(self) -> Figures:
+        """A run's figures now, as those of one that goes on."""
+        state, merger, now = self._state(), self._merger, self._clock()
+        waiting = self._waiting_since
+        windows, groups = merger.held()
+        return Figures(
+            group=self._plan.group_id,
+            account=state.account,
+            inputs={where: self._input(where, state) for where in self._inputs},
+            watermark_us=_known(state.closed_us),
+            now=wall_clock(),
+            duplicates=sum(own.duplicates for own in merger.states()),
+            overlaps=sum(own.overlaps for own in merger.states()),
+            open_windows=windows,
+            open_groups=groups,
+            closed_windows=merger.handed_over,
+            since_progress=now - self._progressed,
+            stalled_seconds=0.0 if waiting is None else now - max(waiting, self._progressed),
+            owned=self._owners.all_owned,
+            caught_up=merger.caught_up,
+            work=self._work(),
+        )
+
+    def _state(self) -> LogState:
+        states = self._merger.states()
+        return states[0] if states else LogState()
+
+    def _input(self, where: Input, state: LogState) -> InputFigures:
+        mark = state.marks.get(where, Mark())
+        delay = self._plan.stream.delay_us
+        return InputFigures(self._waiting(where, state), _known(mark.time.watermark(delay)), mark.idle)
+
+    def _waiting(self, where: Input, state: LogState) -> int | None:
+        """The messages that wait in a partition, by the latest answer; None before there is one."""
+        end = self._offsets.ends.get(where)
+        mark = state.marks.get(where)
+        begin = self._plan.starts.get(where, self._offsets.begins.get(where))
+        at = begin if mark is None else mark.position.offset
+        return None if end is None or at is None else max(0, end - at)
+
+    def _lag(self, state: LogState) -> int:
+        """The messages that are known to wait."""
+        return sum(self._waiting(where, state) or 0 for where in self._inputs)
+
+
+class Owners:
+    """Whether every input partition has a worker: this run's own, or else, as the brokers say, another's."""
+
+    def __init__(self, plan: Plan, client: Admin, clock: Callable[[], float]) -> None:
+        self._plan = plan
+        self._client = client
+        self._clock = clock
+        self._asked: Future[Any] | None = None
+        self._due = 0.0
+        self.all_owned = False
+
+    def look(self, inputs: Collection[Input], own: Collection[tuple[str, int]]) -> None:
+        """Take in an answer, and ask again when it is time, unless this run has all partitions."""
+        wanted = set(inputs)
+        if wanted <= set(own):
+            self.all_owned, self._due = True, 0.0
+            return
+        if self._asked is not None and self._asked.done():
+            asked, self._asked = self._asked, None
+            self.all_owned = asked.exception() is None and wanted <= _assigned(asked.result())
+        if self._asked is None and self._clock() >= self._due:
+            self._due = self._clock() + _SECONDS
+            self._asked = described_group(self._client, self._plan.group_id)
+
+
+def _assigned(group: Any) -> set[Input]:
+    return {
+        Input(place.topic, place.partition)
+        for member in group.members
+        for place in member.assignment.topic_partitions
+    }
+
+
+def _known(time_us: int) -> int | None:
+    return time_us if time_us > EARLIEST else None

@@ -1,0 +1,59 @@
+"""Where partitions begin and end, asked again and again without waiting for an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from typing import Any, Generic
+
+from confluent_kafka import IsolationLevel, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from .topics import Where
+
+_SECONDS = 2.0
+_ANSWER_SECONDS = 10.0
+
+
+class OffsetWatch(Generic[Where]):
+    """Asks the brokers every two seconds for the offset after each partition's last committed message.
+
+    `begins` and `ends` are the latest answers; a partition that no broker has told of is not in them.
+    """
+
+    def __init__(self, client: AdminClient, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._clock = clock
+        self._asked: list[tuple[dict[Where, int], dict[Where, Future[Any]]]] = []
+        self._due = 0.0
+        self.begins: dict[Where, int] = {}
+        self.ends: dict[Where, int] = {}
+
+    def look(self, places: Collection[Where]) -> None:
+        """Take in answers, and ask about these partitions when it is time."""
+        for known, asked in self._asked:
+            for where in [where for where, answer in asked.items() if answer.done()]:
+                try:
+                    known[where] = asked.pop(where).result().offset
+                except KafkaException:
+                    known.pop(where, None)
+        self._asked = [(known, asked) for known, asked in self._asked if asked]
+        if not self._asked and self._clock() >= self._due:
+            self._due = self._clock() + _SECONDS
+            self._ask(self.ends, places, OffsetSpec.latest())
+            self._ask(
+                self.begins, [where for where in places if where not in self.begins], OffsetSpec.earliest()
+            )
+
+    def _ask(self, known: dict[Where, int], places: Collection[Where], spec: OffsetSpec) -> None:
+        wanted = {where: KafkaPartition(*where) for where in places}
+        if not wanted:
+            return
+        answers = self._client.list_offsets(
+            dict.fromkeys(wanted.values(), spec),
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=_ANSWER_SECONDS,
+        )
+        self._asked.append((known, {where: answers[place] for where, place in wanted.items()}))
