@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .operators.definition.aggregates_stored import tdigest as tdigest
     from .operators.definition.aggregates_stored import tuple as tuple
     from .operators.definition.aggregates_stored import var_opt as var_opt
+    from .operators.definition.tables import Table as Table
     from .operators.formats.avro import avro as avro
     from .operators.formats.csv import csv as csv
     from .operators.formats.decode import Decoded as Decoded
@@ -130,6 +131,7 @@ _EXPORTS: dict[str, str] = {
     "Stream": ".stream",
     "StreamTester": ".operators.testing",
     "Summary": ".operators.consumer.summary",
+    "Table": ".operators.definition.tables",
     "ToKafka": ".operators.sinks.to_kafka",
     "ToParquet": ".operators.sinks.to_parquet",
     "ToTable": ".operators.sinks.to_table",

@@ -17,6 +17,8 @@ import pyarrow as pa
 from .consumer.merge.closed_windows import ClosedWindows
 from .consumer.merge.merger import Merger
 from .definition.stream import Stream
+from .joins.contents import Contents
+from .joins.joined import bound
 from .kafka.outgoing import Outgoing
 from .sinks.sink import ClosedWindow, Origin, Sink, WritingSink, topics_of
 from .sketching.accounting import Account
@@ -64,6 +66,8 @@ class StreamTester:
         self.stream = stream.complete()
         self.refused: list[RefusedRow] = []
         self._now = start.timestamp()
+        self._tables = {id(table): Contents(table.source.schema) for table in stream.tables}
+        stream = bound(stream, lambda table: self._tables[id(table)])
         self._inputs = [Progress(stream, "input", p, 0, clock=self._clock) for p in range(partitions)]
         self._merger = Merger(stream, [progress.input for progress in self._inputs])
         self._silences = [Silence(self._now) for _ in range(partitions)]
@@ -98,6 +102,23 @@ class StreamTester:
             progress.heard = False
         self._send(progress)
         return self.account - before
+
+    def feed_table(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
+        """Give keys of a joined table their rows, by the name of its topic; None deletes a key.
+
+        Raises `ValueError` for a topic that the stream is not joined with.
+        """
+        joined = [table for table in self.stream.tables if table.topic == topic]
+        if not joined:
+            known = ", ".join(table.topic for table in self.stream.tables) or "none"
+            raise ValueError(f"feed_table: {topic!r} is not a table of the stream; there are {known}")
+        for table in joined:
+            given = [row for row in rows.values() if row is not None]
+            numbers = np.cumsum([row is not None for row in rows.values()]) - 1
+            gone = np.array([row is None for row in rows.values()], bool)
+            frame = pl.DataFrame(given, schema=table.source.schema)
+            keys = pl.Series(list(rows), dtype=table.key)
+            self._tables[id(table)].update(keys, frame, np.where(gone, -1, numbers))
 
     def advance(self, seconds: float) -> StreamTester:
         """Move the clock on while nothing arrives."""

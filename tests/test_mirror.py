@@ -49,6 +49,7 @@ TOGETHER = {
     "operators/definition/rows.py": "operators/definition/test_stream.py",
     "operators/definition/sources.py": "operators/definition/test_change.py",
     "operators/definition/steps.py": "operators/definition/test_stream.py",
+    "operators/definition/tables.py": "operators/joins/test_joined.py",
     "operators/definition/tree.py": "operators/definition/test_row_wise.py",
     "operators/definition/windows.py": "operators/definition/test_stream.py",
     "operators/formats/field_paths.py": "operators/formats/test_avro.py",

@@ -24,9 +24,12 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     """
     source = stream.complete().kafka_source
     if options.workers > 1:
-        for decoder in source.decoders:
+        tables = (decoder for table in stream.tables for decoder in table.source.decoders)
+        for decoder in (*source.decoders, *tables):
             check_importable(decoder)
     client = admin(source.settings)
+    for table in stream.tables:
+        partitions_of(admin(table.source.settings), table.topic)
     partitions = {source.topic: partitions_of(client, source.topic)}
     ids = {topic: id_of(client, topic) for topic in partitions}
     group_id = options.group_id or _own_group(client, source.topic)

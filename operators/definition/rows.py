@@ -18,6 +18,7 @@ from .event_time import TIME, event_time, first_line
 from .functions import Batches, FunctionStep
 from .sources import FrameSource, KafkaSource
 from .steps import RowStep, Step
+from .tables import How, Table, TableJoin
 
 _EXAMPLE = '"user": pl.String'
 
@@ -187,6 +188,31 @@ class RowStream:
                 "deduplicate: the stream does so already; name all columns of the id in one call"
             )
         return self._then(Deduplicate(ids, microseconds(within)))
+
+    def join(self, table: Table, *, on: str, how: How = "inner", suffix: str = "_right") -> Self:
+        """Put the columns of a table's row beside each row: that of the key in the column `on`.
+
+        With ``how="inner"`` rows whose key the table doesn't have are filtered; with ``"left"`` they stay,
+        with nulls. A null is no key. A column of the table whose name is taken gets the suffix.
+
+        A row is joined with the table as it is when the row is worked on, not as it was at the row's time:
+        an update counts from when it is read, a moment after it was written. So a row that is read again
+        after a crash may meet a newer table. Every worker process reads the whole table before it counts
+        its first row, and keeps all of it in memory.
+
+        Raises `TypeError` for what is not a table, and for a column of another type than the table's keys,
+        and `ValueError` for columns that don't exist, names that are taken on both sides, another `how`, and
+        after `group_by` or `agg`. `Table` has an example.
+        """
+        if not isinstance(table, Table):
+            raise TypeError(f"join: {table!r} is not a table; make one by Table.from_kafka(...)")
+        return self._then(TableJoin(table, on, how, suffix))
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables that its rows are joined with, each once."""
+        joined = [step.table for step in self.steps if isinstance(step, TableJoin)]
+        return list({id(table): table for table in joined}.values())
 
     @property
     def kafka_source(self) -> KafkaSource:

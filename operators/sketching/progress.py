@@ -52,7 +52,8 @@ class Progress:
         self._fingerprint = stream.fingerprint()
         self.rest: Rest | None = None
         self.heard = False
-        self._begin, self._recalled = first, first if replay is None else min(replay, first)
+        self._begin, self._replay = first, first if replay is None else min(replay, first)
+        self._recalled = self._replay
         self._told: tuple[int, PartitionTime, Rest | None] | None = None
 
     def add(
@@ -109,7 +110,8 @@ class Progress:
             rest=self.rest,
             account=self.account,
             messages=messages,
-            replay=self._sketcher.replay_from(self.next),
+            # While rows are still being recalled, whoever comes next must recall them all as well.
+            replay=self._sketcher.replay_from(self.next) if self._recalled == self._begin else self._replay,
         )
         self.first = self.next
         self.account = Account()

@@ -84,8 +84,13 @@ def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource
     Spark shows a source's name and options in plans, events and statements, but never the class, which it
     gets pickled. So the stream and its settings, passwords among them, travel in the class.
 
-    Raises `ValueError` for a stream that looks back at rows of earlier batches, which no task keeps.
+    Raises `ValueError` for a stream that needs what no task keeps: rows of earlier batches, or tables.
     """
+    if stream.tables:
+        raise ValueError(
+            f"on_spark: the stream is joined with the table {stream.tables[0].topic!r}, which Spark's tasks "
+            "don't keep; run it by .run(...), or join DataFrames in Spark and give sketch() the result"
+        )
     if stream.looks_back:
         raise ValueError(
             "on_spark: the stream has deduplicate(), which Spark's tasks have no state for; run it by "

@@ -14,6 +14,7 @@ from dataclasses import replace
 from confluent_kafka import KafkaException
 
 from ...formats.messages import Messages
+from ...joins.joined import JoinedTables
 from ...kafka.patience import Patience, Stopped
 from ...kafka.read_ahead import ReadAhead
 from ...kafka.reader import Reader, ReadError
@@ -55,6 +56,8 @@ class Worker:
         self._stopping = stopping
         self._clock = clock
         self._fingerprint = plan.stream.fingerprint()
+        self._tables = JoinedTables(plan.stream)
+        self._stream = self._tables.bound(plan.stream)
         remarks = Remarks(plan.source.topic, plan.source.value.schema, plan.dead_letter_topic)
         self._intake = Intake(plan.source, remarks, plan.ends, self._keep, stopping)
         self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
@@ -122,6 +125,7 @@ class Worker:
             self._membership.poll(0.1)
             return
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
+        self._tables.refresh()
         if messages is not None:
             self._take(messages)
         if self._plan.ends is not None:
@@ -201,6 +205,7 @@ class Worker:
         """Go on with newly assigned partitions where the group, or a predecessor that died, left them."""
         if not inputs:
             return
+        self._tables.load(self._keep)
         waiting = Patience("learn where to read on", self._stopping)
         while True:
             try:
@@ -211,7 +216,7 @@ class Worker:
         waiting.done()
         for where, end in ends.items():
             start, time = end.position.offset, replace(end.position.time)
-            progress = Progress(self._plan.stream, *where, start, time, replay=end.position.replay)
+            progress = Progress(self._stream, *where, start, time, replay=end.position.replay)
             self._intake.begin(progress, end.cuts)
             self._idleness.take_up(where)
         starts: dict[tuple[str, int], int] = {w: own.reads_from for w, own in self._intake.progress.items()}
@@ -299,7 +304,7 @@ class Worker:
         self._intake.forget()
 
     def _close(self) -> None:
-        for part in (self._ahead, self._reader, self._delivery):
+        for part in (self._ahead, self._reader, self._delivery, self._tables):
             if part is not None:
                 part.close()
         self._membership.close()

@@ -32,11 +32,16 @@ def orders(source: Stream | None = None) -> Stream:
 def random_orders(seed: int, n: int) -> list[dict[str, Any]]:
     """Rows of one partition: ids again and again, equal times, late rows, null ids, broken and wild times."""
     random = np.random.default_rng(seed)
-    found, at = list[dict[str, Any]](), START_US
+    found, due, at = list[dict[str, Any]](), list[tuple[int, int]](), START_US
+    time: int | None
     for number in range(n):
         at += int(random.exponential(0.4) * SECOND)
+        if due and at > due[0][0]:  # an id again at the very edge of what is a duplicate
+            time, again = due.pop(0)
+            found.append({"id": again, "n": 10 * number, "at": time})
+            continue
         late = random.random()
-        time: int | None = at - int(random.exponential(3) * SECOND)
+        time = at - int(random.exponential(3) * SECOND)
         if late < 0.03:
             time = at - int(random.integers(15, 90)) * SECOND
         elif late < 0.05:
@@ -46,11 +51,15 @@ def random_orders(seed: int, n: int) -> list[dict[str, Any]]:
         elif late < 0.07:
             time = None
         elif late < 0.2 and found:
-            again = found[-int(random.integers(1, min(len(found), 30) + 1))]
+            before = found[-int(random.integers(1, min(len(found), 30) + 1))]
             # A retry: the same row, or one at the very edge of what is a duplicate.
-            shift = int(random.choice([0] * 12 + [WITHIN - 1, WITHIN, 1 - WITHIN, -WITHIN, WITHIN // 8]))
-            time = None if again["at"] is None else again["at"] + shift
-            found.append({"id": again["id"], "n": number, "at": time})
+            shift = int(random.choice([0] * 12 + [1 - WITHIN, -WITHIN, 4 * SECOND]))
+            time = None if before["at"] is None else before["at"] + shift
+            found.append({"id": before["id"], "n": number, "at": time})
+            continue
+        if late > 0.95:
+            found.append({"id": 1_000 + number, "n": 10 * number, "at": at})
+            due.append((at + WITHIN - int(random.integers(2)), 1_000 + number))
             continue
         key = None if random.random() < 0.05 else int(random.integers(0, 150))
         found.append({"id": key, "n": number, "at": time})

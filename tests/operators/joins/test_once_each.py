@@ -52,11 +52,14 @@ class Restarted:
         self.progress = Progress(
             self.stream, "orders", 0, offset, time, clock=lambda: NOW_US / 1e6, replay=replay
         )
-        random = np.random.default_rng(offset)
+        random = np.random.default_rng(len(self.deltas))
+        self.deliver()  # a place may be committed before anything is recalled, and while it is
         for low, high in cuts(random, offset - self.progress.reads_from, 2):
             first = self.progress.reads_from
             part = self.frame.slice(first, high - low)
             self.recalled += part.height
+            if random.random() < 0.2:
+                return self.begin()
             self.progress.recall(
                 part, self.stamps(part), np.arange(first, first + part.height), first + part.height
             )
@@ -80,7 +83,7 @@ class Restarted:
         return Expected(account, {start: [n, total] for start, n, total in rows})
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_each_id_counts_once_wherever_batches_are_cut_and_workers_die(seed: int) -> None:
     random = np.random.default_rng(1_000 + seed)
     rows = random_orders(seed, 700)
@@ -102,7 +105,7 @@ def test_each_id_counts_once_wherever_batches_are_cut_and_workers_die(seed: int)
     wanted = expected(rows, NOW_US)
     assert worker.found() == wanted
     told = wanted.account
-    assert min(told.counted, told.filtered) > 150 and min(told.late, told.dead_lettered) > 5
+    assert min(told.counted, told.filtered) > 150 and min(told.late, told.dead_lettered) > 3
     assert worker.recalled > 0
 
 

@@ -1,0 +1,176 @@
+"""A table's rows in memory: columns, and an index of their keys' hashes; no Python object for a row.
+
+An update appends its rows and points its keys at them. What it replaces is dropped once that is half of all.
+Rows lie in frames whose sizes at least halve from one to the next, so that an update copies little, and a
+look-up gathers from few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from ...sketches.core.jit import kernel
+from ..sketching.grouping import hash_keys
+
+_OLDEST = pl.CompatLevel.oldest()
+_FEW = 1024
+
+
+@kernel
+def _point(h1, h2, rows, start, slots, known1, known2, row_of, n):
+    """Point keys at their rows, from `start` on; stops early when the index is half full. Gives (at, n)."""
+    mask = np.uint64(len(slots) - 1)
+    limit = len(slots) // 2
+    for i in range(start, len(h1)):
+        at = h1[i] & mask
+        while True:
+            found = slots[at]
+            if found < 0:
+                if n >= limit:
+                    return i, n
+                slots[at] = n
+                known1[n], known2[n] = h1[i], h2[i]
+                row_of[n] = rows[i]
+                n += 1
+                break
+            if known1[found] == h1[i] and known2[found] == h2[i]:
+                row_of[found] = rows[i]
+                break
+            at = (at + np.uint64(1)) & mask
+    return len(h1), n
+
+
+@kernel
+def _find(h1, h2, slots, known1, known2, row_of, numbers):
+    mask = np.uint64(len(slots) - 1)
+    for i in range(len(h1)):
+        at = h1[i] & mask
+        numbers[i] = -1
+        while slots[at] >= 0:
+            found = slots[at]
+            if known1[found] == h1[i] and known2[found] == h2[i]:
+                numbers[i] = row_of[found]
+                break
+            at = (at + np.uint64(1)) & mask
+
+
+@kernel
+def _refill(slots, known1, n):
+    mask = np.uint64(len(slots) - 1)
+    for entry in range(n):
+        at = known1[entry] & mask
+        while slots[at] >= 0:
+            at = (at + np.uint64(1)) & mask
+        slots[at] = entry
+
+
+class Contents:
+    """The rows of a table by their keys.
+
+    Keys are known by 128 bits of their hashes: among a billion, two are confused with a probability below
+    10⁻²⁰.
+
+    >>> contents = Contents({"country": pl.String})
+    >>> contents.update(pl.Series(["ann", "bob"]), pl.DataFrame({"country": ["FI", "NO"]}))
+    >>> contents.update(pl.Series(["ann", "bob"]), pl.DataFrame({"country": ["SE"]}), np.array([0, -1]))
+    >>> contents.take(contents.find(pl.Series(["bob", "ann", None])))["country"].to_list(), len(contents)
+    ([None, 'SE', None], 1)
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = pl.Schema(schema)
+        self._frames: list[pl.DataFrame] = []
+        self._height = 0
+        self._n = 0
+        self._room(128)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._row_of[: self._n] >= 0))
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        index = (self._slots, self._known1, self._known2, self._row_of)
+        return sum(part.nbytes for part in index) + sum(int(f.estimated_size()) for f in self._frames)
+
+    def update(self, keys: pl.Series, rows: pl.DataFrame, numbers: np.ndarray | None = None) -> None:
+        """Give keys their rows, in order: key i has row ``numbers[i]`` of `rows`, or none for -1."""
+        given = np.arange(len(keys)) if numbers is None else numbers
+        h1, h2 = _hashes(keys)
+        at = 0
+        while True:
+            index = self._slots, self._known1, self._known2, self._row_of
+            pointed = np.where(given < 0, np.int64(-1), given + self._height)
+            at, self._n = _point(h1, h2, pointed, at, *index, self._n)
+            if at == len(h1):
+                break
+            self._grow()
+        self._append(rows)
+        live = len(self)
+        if self._height > 2 * live + _FEW or self._n > 2 * live + _FEW:
+            self._compact()
+
+    def find(self, keys: pl.Series) -> np.ndarray:
+        """The number of each key's row; -1 for keys that it doesn't have, and for null."""
+        h1, h2 = _hashes(keys)
+        numbers = np.empty(len(keys), np.int64)
+        _find(h1, h2, self._slots, self._known1, self._known2, self._row_of, numbers)
+        if keys.null_count():
+            numbers[keys.is_null().to_numpy()] = -1
+        return numbers
+
+    def take(self, numbers: np.ndarray) -> pl.DataFrame:
+        """The rows of these numbers; nulls for -1."""
+        if not self._frames or not len(numbers):
+            return self._schema.to_frame().clear(len(numbers))
+        wanted = pl.Series(numbers)
+        if numbers.min() < 0:
+            wanted = wanted.set(wanted < 0, None)
+        return pl.concat(self._frames, rechunk=False).select(pl.all().gather(wanted))
+
+    def _append(self, rows: pl.DataFrame) -> None:
+        if not rows.height:
+            return
+        self._frames.append(rows.select(self._schema.names()))
+        self._height += rows.height
+        while len(self._frames) > 1 and self._frames[-2].height < 2 * self._frames[-1].height:
+            last = self._frames.pop()
+            self._frames[-1] = pl.concat([self._frames[-1], last], rechunk=True)
+
+    def _room(self, entries: int) -> None:
+        self._slots = np.full(2 * entries, -1, np.int64)
+        self._known1, self._known2 = np.empty(entries, np.uint64), np.empty(entries, np.uint64)
+        self._row_of = np.empty(entries, np.int64)
+
+    def _grow(self) -> None:
+        self._keep_entries(np.arange(self._n), 2 * len(self._known1))
+
+    def _compact(self) -> None:
+        """Drop rows that no key has, and keys that have no row."""
+        entries = np.flatnonzero(self._row_of[: self._n] >= 0)
+        rows = self._row_of[entries]
+        kept = self.take(rows)
+        self._row_of[entries] = np.arange(len(rows))
+        self._frames, self._height = ([kept.rechunk()] if len(rows) else []), len(rows)
+        room = 128
+        while room < 2 * len(entries):
+            room *= 2
+        self._keep_entries(entries, room)
+
+    def _keep_entries(self, entries: np.ndarray, room: int) -> None:
+        held = self._known1, self._known2, self._row_of
+        self._room(room)
+        self._n = len(entries)
+        for old, new in zip(held, (self._known1, self._known2, self._row_of)):
+            new[: self._n] = old[entries]
+        _refill(self._slots, self._known1, self._n)
+
+
+def _hashes(keys: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    array: pa.Array = keys.to_arrow(compat_level=_OLDEST)
+    return hash_keys([array], len(array))

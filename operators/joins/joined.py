@@ -1,0 +1,48 @@
+"""The tables that a stream is joined with, read by one worker, and the stream that finds its rows in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from ..definition.rows import RowStream
+from ..definition.tables import Lookup, Table, TableJoin
+from .table_reader import TableReader
+
+S = TypeVar("S", bound=RowStream)
+
+
+class JoinedTables:
+    """Readers of a stream's tables, one for each table, however often the stream is joined with it."""
+
+    def __init__(self, stream: RowStream) -> None:
+        self._readers = [TableReader(table) for table in stream.tables]
+
+    def bound(self, stream: S) -> S:
+        """The stream with its joins bound to what is read here."""
+        return bound(stream, lambda table: self._reader_of(table).contents)
+
+    def load(self, alive: Callable[[], None]) -> None:
+        """Read all that isn't read yet as far as it goes now, calling `alive` now and then."""
+        for reader in self._readers:
+            reader.load(alive)
+
+    def refresh(self) -> None:
+        """Take in what has come since."""
+        for reader in self._readers:
+            reader.refresh()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        for reader in self._readers:
+            reader.close()
+
+    def _reader_of(self, table: Table) -> TableReader:
+        return next(reader for reader in self._readers if reader.table is table)
+
+
+def bound(stream: S, lookup: Callable[[Table], Lookup]) -> S:
+    """A stream whose joins find their rows where `lookup` says."""
+    steps = [step.bound(lookup(step.table)) if isinstance(step, TableJoin) else step for step in stream.steps]
+    return replace(stream, steps=tuple(steps))
