@@ -130,5 +130,6 @@ class TableReader:
         if partitions <= len(positions):
             return
         self._ahead.close()
-        self._reader.assign({(topic, p): positions.get((topic, p), EARLIEST) for p in range(partitions)})
+        known = self._reader.partitions(topic)  # which may not know of all of them yet
+        self._reader.assign({(topic, p): positions.get((topic, p), EARLIEST) for p in known})
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)

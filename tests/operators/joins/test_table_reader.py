@@ -151,7 +151,8 @@ def test_a_table_is_read_on_where_its_topic_gets_partitions_and_refused_where_th
     with caplog.at_level(logging.INFO, "streamgauge.kafka"):
         reader.load(lambda: None)
     assert f"the table {topics.users} has 1 rows" in caplog.text
-    AdminClient({"bootstrap.servers": topics.address}).create_partitions([NewPartitions(topics.users, 12)])
+    admin = AdminClient({"bootstrap.servers": topics.address})
+    admin.create_partitions([NewPartitions(topics.users, 12)])[topics.users].result(60)
     monkeypatch.setattr("streamgauge.operators.joins.table_reader._LOOK_SECONDS", 0.0)
     names = [f"name {number}" for number in range(50)]
 
