@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .operators.formats.decode import Decoder as Decoder
     from .operators.formats.json import json as json
     from .operators.formats.messages import Messages as Messages
+    from .operators.formats.protobuf import protobuf as protobuf
     from .operators.formats.text import raw as raw
     from .operators.formats.text import text as text
     from .operators.formats.unavailable import Unavailable as Unavailable
@@ -145,6 +146,7 @@ _EXPORTS: dict[str, str] = {
     "json": ".operators.formats.json",
     "log_to": ".operators.watching.logs",
     "merge": ".operators.table.merge",
+    "protobuf": ".operators.formats.protobuf",
     "query": ".operators.table.query",
     "raw": ".operators.formats.text",
     "register": ".spark_udafs.functions",
