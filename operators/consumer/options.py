@@ -16,7 +16,7 @@ from ..watching.address import address_of
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-DeliveryName = Literal["at_least_once", "exactly_once"]
+DeliveryName = Literal["at_most_once", "at_least_once", "effectively_once", "exactly_once"]
 OnWindow = Callable[[pa.Table], None]
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -28,9 +28,23 @@ class RunOptions:
     """The options of a run.
 
     delivery
-        `exactly_once` sends deltas and commits positions in one transaction. `at_least_once` sends first,
-        then commits. If a worker dies in between, its successor finds what was sent in the table topic and
-        doesn't send it again; `Summary.overlaps` counts the deltas that counted messages twice nevertheless.
+        What is promised when a worker dies, is paused or cut off while it delivers what it has read:
+
+        | delivery | counts | dead letters | costs |
+        |---|---|---|---|
+        | `exactly_once` | exact | exact | a transaction each checkpoint |
+        | `effectively_once` | exact | may come twice | the log's end is read when partitions move |
+        | `at_least_once` | never too few | may come twice | the same |
+        | `at_most_once` | never too many | may be lost | the same |
+
+        `exactly_once` sends deltas and commits places in one transaction; one that a dead worker left open
+        holds up readers for ``transaction.timeout.ms``. The others need no right to transactions.
+        `effectively_once` sends deltas, then commits. A worker that takes a partition up claims it in the
+        table topic, and goes on behind what is there: mergers leave out ranges that they have, and whatever
+        comes from before the claim (`work.taking_up`). `at_least_once` does the same without claims:
+        `Summary.overlaps` counts deltas that counted messages twice, as those of a worker that was paused
+        may. `at_most_once` commits first, and what a dying worker held is lost. Sinks get closed windows
+        exactly once in any case.
     until
         ``"latest"`` ends the run when all messages that exist at its start are counted; None runs for ever.
     on_window

@@ -23,7 +23,8 @@ class Delta:
     others follow that were sent together with it. With several table partitions each gets its own groups in
     `table` (None: no rows), and all else alike. `source` is the input topic's id, which changes if the topic
     is deleted and made anew; empty if brokers have no ids. `replay` is that of its end's position; it is
-    committed, not sent.
+    committed, not sent. `epoch` is the number of the claim under which it was sent, 0 if there is none; what
+    comes under a lower one than was seen of its input partition doesn't count (`work.taking_up`).
     """
 
     fingerprint: str
@@ -39,6 +40,7 @@ class Delta:
     messages: Mapping[int, int] = field(default_factory=dict)
     source: str = ""
     replay: int | None = None
+    epoch: int = 0
 
     @property
     def input(self) -> Input:

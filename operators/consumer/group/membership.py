@@ -37,7 +37,8 @@ class Committed:
     """What a group has committed of an input partition: its position, and what that is a position of.
 
     `log` is how far the table topic was then. All of it belongs to the definition with this fingerprint and
-    to the input and table topics with these ids; what no stream has committed has none of them.
+    to the input and table topics with these ids; what no stream has committed has none of them. `epoch` is
+    that of the latest claim (`work.taking_up`), `moved` that of the claim under which the position was moved.
     """
 
     position: Position
@@ -45,12 +46,15 @@ class Committed:
     fingerprint: str = ""
     topic_id: str = ""
     table_id: str = ""
+    epoch: int = 0
+    moved: int = 0
 
     def metadata(self) -> str:
         """Everything but the offset, as text to commit with it."""
         position = self.position
         back = -1 if position.replay is None else position.offset - position.replay
-        known = [*position.time.to_list(), *([back] if back else [])]
+        beside = [back, self.epoch, self.moved] if self.epoch else [back] if back else []
+        known = [*position.time.to_list(), *beside]
         told = [self.fingerprint, self.topic_id, self.table_id, known, *self.log]
         return json.dumps(told, separators=(",", ":"))
 
@@ -59,9 +63,12 @@ class Committed:
         """What was committed; only the offset if no stream committed it."""
         try:
             fingerprint, topic_id, table_id, told, *log = json.loads(metadata or "[]")
-            *time, back = map(int, told if len(told) > _TIME else [*told, 0])
+            numbers = list(map(int, told))
+            time, beside = numbers[:_TIME], numbers[_TIME:]
+            back, epoch, moved = (*beside, *(0, 0, 0)[len(beside) :])
             position = Position(offset, PartitionTime(*time), None if back < 0 else offset - back)
-            return cls(position, tuple(log), str(fingerprint), str(topic_id), str(table_id))
+            ids = str(fingerprint), str(topic_id), str(table_id)
+            return cls(position, tuple(log), *ids, epoch, moved)
         except (ValueError, TypeError):
             return cls(Position(offset))
 

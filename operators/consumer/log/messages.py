@@ -11,6 +11,7 @@ A delta is one message for each partition of the topic, or several parts if it i
 | `time` | the partition's event time: the numbers of a `PartitionTime` |
 | `rest` | its silence, if it is silent: the numbers of a `Rest` |
 | `more` | 1 if another delta follows that was sent together with this one |
+| `epoch` | the number of its sender's claim, if it made one |
 | `account` | read, counted, filtered, late and dead-lettered messages |
 
 Its value is the length of a JSON text in four bytes, little-endian; that text, with the number of messages by
@@ -73,6 +74,7 @@ def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PAR
         ("rest", b"" if delta.rest is None else _spaced(delta.rest)),
     ]
     headers += [(name, str(value).encode()) for name, value in _numbers(delta).items()]
+    headers += [("epoch", str(delta.epoch).encode())] if delta.epoch else []
     messages = json.dumps({str(k): v for k, v in delta.messages.items()}).encode()
     head = len(messages).to_bytes(4, "little") + messages
     tables = [None] * partitions if delta.table is None else split(delta.table, partitions)
@@ -104,6 +106,7 @@ def decode(record: Record, rows: bool = True) -> Delta:
             account=Account(*map(int, told["account"].split())),
             messages={int(pane): count for pane, count in messages.items()},
             source=told["source"].decode(),
+            epoch=int(told.get("epoch", b"0")),
         )
     except KeyError as error:
         raise DeltaError(

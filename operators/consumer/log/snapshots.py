@@ -72,6 +72,11 @@ class Snapshot:
         return read_state(self.state)[0].marks
 
     @property
+    def epochs(self) -> dict[Input, int]:
+        """The claims of input partitions that were seen."""
+        return read_state(self.state)[0].epochs
+
+    @property
     def progress(self) -> tuple[int, int, int]:
         """Of two snapshots, the one with more of it is the newer, whoever wrote last."""
         return self.resume, *read_state(self.state)[1].progress

@@ -21,6 +21,7 @@ _TIME = len(PartitionTime().to_list())
 class LogState:
     """All that a merger knows besides its open windows.
 
+    `epochs` holds the latest claim of each input partition that was claimed.
     Windows that end at or before `closed_us` are closed for good, those up to `due_us` for now.
     """
 
@@ -30,10 +31,12 @@ class LogState:
     due_us: int = EARLIEST
     duplicates: int = 0
     overlaps: int = 0
+    epochs: dict[Input, int] = field(default_factory=dict)
 
     def copy(self) -> LogState:
         """An independent copy."""
-        return replace(self, marks={p: replace(mark) for p, mark in self.marks.items()})
+        marks = {where: replace(mark) for where, mark in self.marks.items()}
+        return replace(self, marks=marks, epochs=dict(self.epochs))
 
 
 @dataclass(slots=True)
@@ -66,7 +69,8 @@ def read_state(told: str) -> tuple[LogState, Told]:
         # Earlier versions wrote no "kept" and no "due": all closed windows were final.
         kept = {int(pane): deltas for pane, deltas in found.get("kept", {}).items()}
         closed_us = found["closed"]
-        state = LogState(marks, account, closed_us, found.get("due", closed_us), duplicates, overlaps)
+        epochs = {Input(topic, number): epoch for topic, number, epoch in found.get("epochs", [])}
+        state = LogState(marks, account, closed_us, found.get("due", closed_us), duplicates, overlaps, epochs)
         return state, Told(found["told"], kept)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeltaError(f"the merger's kept state is damaged ({error}): {told[:200]!r}") from None
@@ -97,6 +101,7 @@ def written(state: LogState, told: Told) -> str:
         "told": told.until_us,
         "kept": {str(pane): deltas for pane, deltas in told.kept.items()},
         "extra": [state.duplicates, state.overlaps],
+        "epochs": [[*where, epoch] for where, epoch in state.epochs.items()],
     }
     return json.dumps(found, separators=(",", ":"))
 

@@ -92,8 +92,11 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
         consumer.close()
 
 
-def follow(position: Position, where: Input, logs: Mapping[int, Tail]) -> Ends:
+def follow(position: Position, where: Input, logs: Mapping[int, Tail], epoch: int = 0) -> Ends:
     """Where the chains of an input partition's deltas end, from its committed position on.
+
+    `epoch` is that of the claim under which the position was committed. Deltas under lower claims than one
+    that lies before them are left out, as mergers do.
 
     >>> follow(Position(7), Input("posts", 0), {0: Tail()}).position.offset
     7
@@ -106,16 +109,27 @@ def follow(position: Position, where: Input, logs: Mapping[int, Tail]) -> Ends:
         if known is not None and known.position.offset > end:
             end = known.position.offset
             times.setdefault(end, known.position.time)
+        claimed = epoch
         for delta in tail.deltas:
-            if delta.input == where and delta.first <= end < delta.next:
+            if delta.input != where or 0 < delta.epoch < claimed:
+                continue
+            claimed = max(claimed, delta.epoch)
+            if delta.first <= end < delta.next:
                 end = delta.next
                 times[end] = delta.time
-            elif delta.input == where and delta.first == end == delta.next:
+            elif delta.first == end == delta.next:
                 times[end] = delta.time
         reached.append(end)
     start = min(reached)
     at = Position(start, times[start], position.replay)
     return Ends(at, sorted({end for end in reached if end > start}))
+
+
+def claimed(where: Input, logs: Mapping[int, Tail]) -> int:
+    """The highest epoch under which an input partition was claimed in what was read of the log."""
+    found = [d.epoch for tail in logs.values() for d in tail.deltas if d.input == where]
+    found += [tail.snapshot.epochs.get(where, 0) for tail in logs.values() if tail.snapshot is not None]
+    return max(found, default=0)
 
 
 def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:

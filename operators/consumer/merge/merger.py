@@ -49,7 +49,8 @@ class Merger:
     `inputs` are the input partitions; no window closes until a delta of each has come. It takes only the next
     range of each of them and leaves out a range that was already taken, whoever sent it. A range that begins
     too early or too late can't happen in a log written with "exactly_once" and raises `DeltaError`. With
-    "at_least_once", a range that overlaps what was taken is taken whole and counted in `state.overlaps`.
+    "at_least_once", a range that overlaps what was taken is taken whole and counted in `state.overlaps`; with
+    "at_most_once" it is left out, and what lies between two ranges was lost.
     """
 
     def __init__(
@@ -86,8 +87,8 @@ class Merger:
         """
         self._position = offset + 1
         begin, before = self._marks.pop(name, (offset, None))
-        if not self._next_in_turn(delta):
-            self.state.duplicates += 1
+        if self._stale(delta) or not self._next_in_turn(delta):
+            self.state.duplicates += delta.next > delta.first  # word of a claim is no row's
             self._close_up(delta)
             return False
         missed = 0
@@ -190,6 +191,13 @@ class Merger:
                 del self._open[pane]
         return None
 
+    def _stale(self, delta: Delta) -> bool:
+        """Whether another worker has claimed the input partition since the sender did."""
+        claimed = self.state.epochs.get(delta.input, 0)
+        if delta.epoch > claimed:
+            self.state.epochs[delta.input] = delta.epoch
+        return 0 < delta.epoch < claimed
+
     def _next_in_turn(self, delta: Delta) -> bool:
         if delta.fingerprint != self._fingerprint:
             raise DeltaError(
@@ -212,6 +220,8 @@ class Merger:
         if self._delivery == "at_least_once" and delta.first < following:
             self.state.overlaps += 1
             return True
+        if self._delivery == "at_most_once":
+            return delta.first > following
         raise DeltaError(
             f"the delta {delta.told} is out of turn, the next offset is {following}; the table topic is not "
             "what one stream wrote exactly once: start again with another group"

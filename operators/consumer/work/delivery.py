@@ -1,7 +1,7 @@
-"""Deliver deltas and dead letters to Kafka with the input's offsets: at least once or exactly once.
+"""Deliver deltas and dead letters to Kafka with the input's offsets: in the ways that `RunOptions` names.
 
-Both ways try again while brokers are away or coordinators load, and say so once. They give up only when told
-to stop; a later worker then reads again what was not delivered.
+All of them try again while brokers are away or coordinators load, and say so once. They give up only when
+told to stop; a later worker then reads again what was not delivered.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AtLeastOnce:
 
     Each place says how far the table topic was. A successor that finds deltas beyond that knows they were
     sent but not committed, and goes on after them; so the dead letters of a delta's range must be sent before
-    it.
+    it. Effectively once is the same, under claims (`taking_up`).
     """
 
     def __init__(
@@ -72,12 +72,21 @@ class AtLeastOnce:
         try:
             self._send([message for message in messages if message.topic != self._table_topic])
             self._send([message for message in messages if message.topic == self._table_topic])
-            self._commit({p: replace(place, log=tuple(self._log)) for p, place in places.items()})
+            self._commit(self._known(places))
         except BaseException:
             # Nothing may be sent any more once a successor has looked for it.
             self.close()
             self._producer = Producer(self._config, logger=LIBRARY_LOG)
             raise
+
+    def claim(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
+        """Commit places under new claims, then send word of these. Raises as `deliver` does."""
+        self._commit(places)
+        self._send(messages)
+
+    def _known(self, places: Mapping[Input, Committed]) -> dict[Input, Committed]:
+        """Places that say how far the table topic is, unless they say already from where it must be read."""
+        return {where: replace(place, log=place.log or tuple(self._log)) for where, place in places.items()}
 
     def _send(self, messages: Sequence[Outgoing]) -> None:
         missing = dict(enumerate(messages))
@@ -127,6 +136,18 @@ class AtLeastOnce:
                 self._log[partition] = max(self._log[partition], offset + 1)
 
         return delivered
+
+
+class AtMostOnce(AtLeastOnce):
+    """Commit the input's places, then send: what a worker that dies in between holds is lost.
+
+    As long as it lives it tries again; mergers know a range that came twice.
+    """
+
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
+        """See `Delivery`."""
+        self._commit(self._known(places))
+        self._send(messages)
 
 
 class ExactlyOnce:

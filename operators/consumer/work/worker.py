@@ -17,23 +17,21 @@ from ...formats.messages import Messages
 from ...joins.joined import JoinedTables
 from ...kafka.patience import Patience, Stopped
 from ...kafka.read_ahead import ReadAhead
-from ...kafka.reader import Reader, ReadError
+from ...kafka.reader import Reader
 from ...kafka.topics import Admin, admin
 from ...sketching.intake import Intake
-from ...sketching.position import Input, Position
+from ...sketching.position import Input
 from ...sketching.progress import Progress
 from ...sketching.remarks import Remarks
 from ...watching.figures import WorkFigures
-from ..group.membership import Committed, Membership, MembershipLost
+from ..group.membership import Membership, MembershipLost
 from ..log.messages import encode
-from ..log.tail import Ends, follow, read_tail
 from ..plan import Plan
-from .delivery import AtLeastOnce, Delivery, ExactlyOnce
 from .idleness import Idleness
+from .taking_up import TakingUp
 
 log = logging.getLogger("streamgauge.kafka")
 
-_ANSWER_SECONDS = 10.0
 _BATCH_MESSAGES = 200_000
 """Messages read, decoded and sketched at a time, at most."""
 _FIRST_PORTION = 10_000
@@ -55,7 +53,6 @@ class Worker:
         self._plan = plan
         self._stopping = stopping
         self._clock = clock
-        self._fingerprint = plan.stream.fingerprint()
         self._tables = JoinedTables(plan.stream)
         self._stream = self._tables.bound(plan.stream)
         remarks = Remarks(plan.source.topic, plan.source.value.schema, plan.dead_letter_topic)
@@ -63,14 +60,14 @@ class Worker:
         self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
-        self._delivery: Delivery | None = None
         self._admin: Admin | None = None
         self._idleness = Idleness(plan, self._administration, clock)
         self._due = clock() + plan.options.checkpoint_seconds
         self._checkpoints, self._deltas = WorkFigures().checkpoints, WorkFigures().deltas
         self._membership = Membership(
-            plan.config, plan.group_id, plan.partitions, self._fingerprint, self._revoked, self._lost
+            plan.config, plan.group_id, plan.partitions, plan.stream.fingerprint(), self._revoked, self._lost
         )
+        self._taking_up = TakingUp(plan, self._membership, self._administration, stopping)
 
     @property
     def assigned(self) -> set[Input]:
@@ -185,17 +182,21 @@ class Worker:
         deltas[:-1] = [replace(delta, more=True) for delta in deltas[:-1]]
         if not deltas and not intake.dead:
             return
-        assert self._delivery is not None
-        deltas = [replace(delta, source=plan.topic_ids.get(delta.topic, "")) for delta in deltas]
+        assert self._taking_up.delivery is not None
+        epochs = self._taking_up.epochs
+        deltas = [
+            replace(delta, source=plan.topic_ids.get(delta.topic, ""), epoch=epochs.get(delta.input, 0))
+            for delta in deltas
+        ]
         parts = [encode(delta, plan.table_topic, plan.table_partitions) for delta in deltas]
         messages = [message for part in parts for message in part]
         if plan.dead_letter_topic is not None:
             messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
         places = {}
         for delta in deltas:
-            places[delta.input] = self._committed(delta.input, delta.end)
+            places[delta.input] = self._taking_up.committed(delta.input, delta.end)
         began = wall.monotonic()
-        self._delivery.deliver(messages, places)
+        self._taking_up.delivery.deliver(messages, places)
         intake.clear()
         self._checkpoints = self._checkpoints.with_value(wall.monotonic() - began)
         for part in parts:
@@ -209,7 +210,7 @@ class Worker:
         waiting = Patience("learn where to read on", self._stopping)
         while True:
             try:
-                ends = self._where(inputs)
+                ends = self._taking_up.places(inputs)
                 break
             except KafkaException as error:
                 waiting.failed(error)
@@ -233,66 +234,6 @@ class Worker:
             self._reader.assign(starts)
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
 
-    def _where(self, inputs: set[Input]) -> dict[Input, Ends]:
-        places: dict[Input, Committed] = {}
-        for where, place in self._membership.committed(inputs, _ANSWER_SECONDS).items():
-            low, _ = self._membership.watermarks(where, _ANSWER_SECONDS)
-            if place is None:
-                place = self._committed(where, Position(low))
-            elif place.position.offset < low:
-                self._gone(where, place.position.offset, low)
-            replay = self._replay(where, place.position, low)
-            places[where] = replace(place, position=replace(place.position, replay=replay))
-        return self._follow_log(places)
-
-    def _replay(self, where: Input, position: Position, low: int) -> int:
-        """Where rows before a position must be read once more, in a partition that begins at `low`."""
-        if not self._plan.stream.looks_back:
-            return position.offset
-        wanted = low if position.replay is None else position.replay
-        if wanted < low:
-            log.warning(
-                "%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give "
-                "the topic a retention that is longer than what deduplicate() looks back",
-                *(where, wanted, min(low, position.offset) - 1),
-            )
-        return max(low, wanted)
-
-    def _committed(self, where: Input, position: Position) -> Committed:
-        ids = self._plan.topic_ids.get(where.topic, ""), self._plan.table_id
-        return Committed(position, (), self._fingerprint, *ids)
-
-    def _follow_log(self, places: dict[Input, Committed]) -> dict[Input, Ends]:
-        """Places behind deltas that are in the log but were never committed, which "at_least_once" allows."""
-        plan = self._plan
-        if plan.options.delivery == "exactly_once":
-            self._delivery = self._delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
-            if all(place.fingerprint for place in places.values()):
-                return {where: Ends(place.position) for where, place in places.items()}
-            # Offsets that no worker committed were set by hand; they may lie before deltas that count.
-            logs = read_tail(plan.config, plan.table_topic, dict.fromkeys(range(plan.table_partitions), 0))
-            return {where: follow(place.position, where, logs) for where, place in places.items()}
-        starts = {
-            t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
-            for t in range(plan.table_partitions)
-        }
-        logs = read_tail(plan.config, plan.table_topic, starts)
-        if self._delivery is None:
-            known = [logs[t].end for t in range(plan.table_partitions)]
-            self._delivery = AtLeastOnce(
-                plan.config, self._membership, plan.table_topic, known, self._stopping
-            )
-        return {where: follow(place.position, where, logs) for where, place in places.items()}
-
-    def _gone(self, where: Input, offset: int, low: int) -> None:
-        told = (
-            f"{low - offset:,} messages of {where} were deleted before they were read "
-            f"(offsets {offset} … {low - 1})"
-        )
-        if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
-            raise ReadError(f'{told}; to go on without them, set "auto.offset.reset" to "earliest"')
-        log.warning("%s; going on without them", told)
-
     def _revoked(self, inputs: list[Input]) -> None:
         try:
             self._checkpoint()
@@ -304,7 +245,7 @@ class Worker:
         self._intake.forget()
 
     def _close(self) -> None:
-        for part in (self._ahead, self._reader, self._delivery, self._tables):
+        for part in (self._ahead, self._reader, self._taking_up.delivery, self._tables):
             if part is not None:
                 part.close()
         self._membership.close()

@@ -7,6 +7,8 @@ import pyarrow as pa
 from streamgauge.operators.table.merge import merge
 
 DELIVERIES = ["exactly_once", "at_least_once"]
+COUNTED_ONCE = [*DELIVERIES, "effectively_once"]
+"""Deliveries that count each message once when a worker dies; "at_least_once" unless it comes back."""
 
 
 class Windows:

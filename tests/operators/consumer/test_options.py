@@ -31,7 +31,7 @@ from streamgauge.operators.formats.json import json
         ("checkpoint_seconds", "1", "seconds above 0"),
         ("idle_seconds", -1.0, "seconds above 0"),
         ("idle_seconds", float("nan"), "seconds above 0"),
-        ("delivery", "once", "it can be 'at_least_once' or 'exactly_once'"),
+        ("delivery", "once", "it can be 'at_most_once' or 'at_least_once' or "),
         ("until", "end", "it can be None or 'latest'"),
         ("start", "first", "it can be 'earliest' or 'latest'"),
         ("on_window", 5, "a function of one table"),

@@ -8,17 +8,20 @@ import signal
 import pytest
 from confluent_kafka import KafkaException
 
-from streamgauge.operators.consumer.group.membership import Membership
+from streamgauge.operators.consumer.group.membership import Committed, Membership
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.consumer.work.delivery import AtMostOnce
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.position import Input
 
 from ....waiting import until
-from ..runs import DELIVERIES, Windows
+from ..runs import COUNTED_ONCE, Windows
 
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize("delivery", COUNTED_ONCE)
 def test_kill_9_of_a_worker_process_loses_and_repeats_nothing(posts, same, delivery: str) -> None:
     topic, windows = posts(4), Windows()
     options = {"delivery": delivery, "group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
@@ -38,14 +41,19 @@ def test_kill_9_of_a_worker_process_loses_and_repeats_nothing(posts, same, deliv
     same(windows.table(), topic.one_pass()[0])
 
 
+@pytest.mark.parametrize("delivery", ["at_least_once", "effectively_once"])
 def test_a_worker_that_dies_between_its_deltas_and_its_commit_repeats_nothing(
-    posts, same, monkeypatch
+    posts, same, monkeypatch, delivery: str
 ) -> None:
     topic, windows = posts(), Windows()
     topic.send(3_000)
-    options = {"delivery": "at_least_once", "group_id": topic.topic, "on_window": windows, "until": "latest"}
+    options = {"delivery": delivery, "group_id": topic.topic, "on_window": windows, "until": "latest"}
 
-    def die(self: Membership, places: object) -> None:
+    commit = Membership.commit
+
+    def die(self: Membership, places: dict[Input, Committed]) -> None:
+        if all(place.position.offset == 0 for place in places.values()):
+            return commit(self, places)  # a claim
         raise SystemError("struck by lightning")
 
     with monkeypatch.context() as patch:
@@ -57,6 +65,27 @@ def test_a_worker_that_dies_between_its_deltas_and_its_commit_repeats_nothing(
     table, account = topic.one_pass()
     assert (summary.account, summary.duplicates, summary.overlaps) == (account, 0, 0)
     same(windows.table(), table)
+
+
+def test_at_most_once_loses_what_a_dying_worker_held_and_repeats_nothing(posts, monkeypatch) -> None:
+    topic = posts(1)
+    topic.send(2_000)
+    options = {"delivery": "at_most_once", "group_id": topic.topic, "until": "latest"}
+
+    def die(self: AtMostOnce, messages: object) -> None:
+        raise SystemError("struck by lightning")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AtMostOnce, "_send", die)
+        with pytest.raises(SystemError, match="lightning"):
+            run(topic.stream, RunOptions(**options))
+    assert run(topic.stream, RunOptions(**options)).account == Account()
+    topic.send(1_000)
+    summary = run(topic.stream, RunOptions(**options))
+    account = topic.one_pass()[1]
+    assert summary.account.read == 1_000 and summary.account.balanced
+    assert summary.account.dead_lettered == 2 and account.read == 3_000
+    assert (summary.lag, summary.overlaps) == (0, 0)
 
 
 def test_a_transaction_timeout_beyond_the_brokers_own_ends_the_run_with_advice(posts) -> None:

@@ -1,0 +1,178 @@
+"""Where a worker goes on in partitions that it was given, and how it is kept from counting them twice.
+
+The group's committed place says where a partition goes on, unless deltas may be in the log that were sent and
+never committed: with "at_least_once" and "effectively_once" the worker finds them there and goes on behind
+them. But a predecessor that was only paused may send one more after that. So with "effectively_once" a worker
+**claims** its partitions first, in three steps, none of which can be left out:
+
+1. It commits the place again with the next higher `epoch`. Brokers refuse that from who is no member any
+   more, so epochs grow from owner to owner.
+2. It sends an empty delta of that epoch to each partition of the table topic. Mergers leave out what comes
+   behind it under a lower epoch.
+3. It reads the log up to there. What its predecessors sent before is there; what they send from now on counts
+   nowhere.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from confluent_kafka import KafkaError, KafkaException
+
+from ...kafka.reader import ReadError
+from ...kafka.topics import Admin, TopicError, high_watermarks
+from ...sketching.delta import Delta
+from ...sketching.position import Input, Position
+from ..group.membership import Committed, Membership
+from ..log.messages import encode
+from ..log.tail import Ends, Tail, claimed, follow, read_tail
+from ..plan import Plan
+from .delivery import AtLeastOnce, AtMostOnce, Delivery, ExactlyOnce
+
+log = logging.getLogger("streamgauge.kafka")
+
+_ANSWER_SECONDS = 10.0
+
+
+class TakingUp:
+    """Finds the places of a worker's partitions, and makes what delivers from there on.
+
+    `epochs` are the claims under which the worker has its partitions, where its delivery makes any.
+    """
+
+    def __init__(
+        self, plan: Plan, membership: Membership, admin: Callable[[], Admin], stopping: Callable[[], bool]
+    ) -> None:
+        self._plan = plan
+        self._membership = membership
+        self._admin = admin
+        self._stopping = stopping
+        self._fingerprint = plan.stream.fingerprint()
+        self.delivery: Delivery | None = None
+        self.epochs: dict[Input, int] = {}
+        self._behind: dict[Input, tuple[int, Committed]] = {}
+
+    def places(self, inputs: Iterable[Input]) -> dict[Input, Ends]:
+        """Where newly assigned partitions go on.
+
+        Raises `KafkaException` if brokers don't answer, `MembershipLost` if others have the partitions by
+        now, `ReadError` if messages were deleted that were not read.
+        """
+        places: dict[Input, Committed] = {}
+        for where, place in self._membership.committed(inputs, _ANSWER_SECONDS).items():
+            low, _ = self._membership.watermarks(where, _ANSWER_SECONDS)
+            if place is None:
+                place = self._committed(where, Position(low))
+            elif place.position.offset < low:
+                self._gone(where, place.position.offset, low)
+            replay = self._replay(where, place.position, low)
+            places[where] = replace(place, position=replace(place.position, replay=replay))
+        if self._plan.options.delivery == "exactly_once":
+            return self._exactly(places)
+        return self._behind_log(places)
+
+    def committed(self, where: Input, position: Position) -> Committed:
+        """What to commit of a partition that the worker has."""
+        epoch = self.epochs.get(where, 0)
+        found = replace(self._committed(where, position), epoch=epoch, moved=epoch)
+        end, taken = self._behind.get(where, (0, found))
+        if position.offset >= end:
+            return found
+        # A part of the log has more of it: a successor must find that again, from where it was found.
+        return replace(found, log=taken.log, moved=taken.moved)
+
+    def _committed(self, where: Input, position: Position) -> Committed:
+        ids = self._plan.topic_ids.get(where.topic, ""), self._plan.table_id
+        return Committed(position, (), self._fingerprint, *ids)
+
+    def _exactly(self, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
+        plan = self._plan
+        self.delivery = self.delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
+        if all(place.fingerprint for place in places.values()):
+            return {where: Ends(place.position) for where, place in places.items()}
+        # Offsets that no worker committed were set by hand; they may lie before deltas that count.
+        logs = read_tail(plan.config, plan.table_topic, dict.fromkeys(range(plan.table_partitions), 0))
+        return {where: follow(place.position, where, logs) for where, place in places.items()}
+
+    def _behind_log(self, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
+        """Places behind deltas that are in the log but were never committed."""
+        plan = self._plan
+        starts = {
+            t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
+            for t in range(plan.table_partitions)
+        }
+        logs = self._tails(starts)
+        if self.delivery is None:
+            way = AtMostOnce if plan.options.delivery == "at_most_once" else AtLeastOnce
+            known = [logs[t].end for t in range(plan.table_partitions)]
+            self.delivery = way(plan.config, self._membership, plan.table_topic, known, self._stopping)
+        if plan.options.delivery == "effectively_once":
+            self._claim(places, logs)
+            logs = self._tails(starts)
+        found = {w: follow(place.position, w, logs, place.moved) for w, place in places.items()}
+        log = tuple(starts[t] for t in range(plan.table_partitions))
+        for where, place in places.items():
+            self._behind[where] = max(found[where].cuts, default=0), replace(place, log=log)
+        return found
+
+    def _claim(self, places: Mapping[Input, Committed], logs: Mapping[int, Tail]) -> None:
+        """Take partitions from whoever had them, so that what that one still sends counts nowhere."""
+        plan = self._plan
+        assert isinstance(self.delivery, AtLeastOnce)
+        epochs = {w: max(place.epoch, claimed(w, logs)) + 1 for w, place in places.items()}
+        messages = []
+        for where, place in places.items():
+            empty = Delta(
+                fingerprint=self._fingerprint,
+                topic=where.topic,
+                partition=where.partition,
+                first=place.position.offset,
+                next=place.position.offset,
+                table=None,
+                time=place.position.time,
+                source=plan.topic_ids.get(where.topic, ""),
+                epoch=epochs[where],
+            )
+            messages += encode(empty, plan.table_topic, plan.table_partitions)
+        marked = {w: replace(place, epoch=epochs[w]) for w, place in places.items()}
+        self.delivery.claim(messages, marked)
+        self.epochs |= epochs
+
+    def _tails(self, starts: Mapping[int, int]) -> dict[int, Tail]:
+        """The log up to its end now, with nothing hidden behind a transaction that is still open."""
+        plan = self._plan
+        wanted = [Input(plan.table_topic, t) for t in starts]
+        try:
+            ends = high_watermarks(self._admin(), wanted, _ANSWER_SECONDS)
+        except TopicError as error:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
+        logs = read_tail(plan.config, plan.table_topic, starts)
+        if any(logs[where.partition].end < end for where, end in ends.items()):
+            raise KafkaException(
+                KafkaError(KafkaError._TIMED_OUT, f"a transaction on {plan.table_topic} is still open")
+            )
+        return logs
+
+    def _replay(self, where: Input, position: Position, low: int) -> int:
+        """Where rows before a position must be read once more, in a partition that begins at `low`."""
+        if not self._plan.stream.looks_back:
+            return position.offset
+        wanted = low if position.replay is None else position.replay
+        if wanted < low:
+            log.warning(
+                "%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give "
+                "the topic a retention that is longer than what deduplicate() looks back",
+                *(where, wanted, min(low, position.offset) - 1),
+            )
+        return max(low, wanted)
+
+    def _gone(self, where: Input, offset: int, low: int) -> None:
+        told = (
+            f"{low - offset:,} messages of {where} were deleted before they were read "
+            f"(offsets {offset} … {low - 1})"
+        )
+        if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
+            raise ReadError(f'{told}; to go on without them, set "auto.offset.reset" to "earliest"')
+        log.warning("%s; going on without them", told)
