@@ -31,6 +31,20 @@ def fill(kafka: Any, topic: str, rows: list[dict[str, Any]]) -> None:
     producer.flush()
 
 
+def test_orders_that_count_once_beside_their_users() -> None:
+    from streamgauge import StreamTester
+
+    names: dict[str, Any] = {}
+    exec(block("deduplicate("), names)
+    tester = StreamTester(names["by_country"])
+    tester.feed_table("users", {"ann": {"country": "FI"}})
+    rows = [(1, "ann"), (2, "bob"), (1, "ann"), (3, "ann")]
+    tester.feed([{"id": n, "user": user, "at": "2026-01-01T00:00:01"} for n, user in rows])
+    found = tester.finish().windows()
+    assert dict(found.select("country", "orders").rows()) == {"FI": 2, None: 1}
+    assert tester.account.filtered == 1
+
+
 @pytest.mark.kafka
 def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str]) -> None:
     def here(text: str) -> str:

@@ -15,6 +15,8 @@ from ..definition.stream import Stream
 from ..families import FAMILIES, Family, family
 from ..formats.json import json
 from ..formats.messages import Messages
+from ..joins.contents import Contents
+from ..joins.seen import Seen
 from ..kafka.warm import read_batches
 from .rehearsal import rehearse
 
@@ -107,3 +109,7 @@ def read() -> None:
     posts = Stream.from_kafka("posts", value=value, time="at").group_by("user", "age").tumbling("1m")
     text = b'{"user": "ann", "age": 3, "tags": ["a", "b"], "at": "2026-01-01T00:00:30Z"}'
     rehearse(posts.agg(n=count()), Messages.of([text, None] * 100))
+    users = Contents({"n": pl.Int64})
+    users.update(pl.Series(["ann"] * 200), pl.DataFrame({"n": range(200)}))
+    users.find(pl.Series(["ann"]))
+    Seen(1).look([pa.array(["ann"] * 200)], np.arange(200), np.arange(200))
