@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
+from ..operators.watching.logs import LogFormat, log_to
 from .kafka.command import app as kafka
 from .tables.inspect import inspect
 from .tables.query import query
@@ -73,8 +74,14 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(help="Write what is logged to standard error, as text or as lines of JSON."),
+    ] = None,
 ) -> None:
     """Options of the root."""
+    if log_format is not None:
+        log_to(format=log_format)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ The real parts of the worker and the merger run, as in Kafka's `TopologyTestDriv
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from .consumer.merge.closed_windows import ClosedWindows
+from .consumer.merge.figures import figures_of
 from .consumer.merge.merger import Merger
 from .definition.stream import Stream
 from .joins.contents import Contents
@@ -26,6 +27,7 @@ from .sketching.progress import Progress
 from .sketching.silence import Rest, Silence
 from .table.query import query
 from .table.schema import schema_of
+from .watching.figures import Figures
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -76,12 +78,29 @@ class StreamTester:
         self._sinks, self._sent = tuple(sinks), list[Outgoing]()
         self._origin = Origin.of(self.stream, "tester", named=True)
         topics_of(self._sinks, self._origin)
-        self._closed = self._none()
+        self._closed, self._told = self._none(), 0
 
     @property
     def account(self) -> Account:
         """What became of all rows so far."""
         return self._merger.state.account
+
+    def figures(self) -> Figures:
+        """What a run would tell of itself now: what its metrics are made of (see `Run.figures`).
+
+        `operators.watching.metrics.watch` shows them in a registry, without a port.
+        """
+        inputs = [progress.input for progress in self._inputs]
+        told = figures_of(self._merger.state, self.stream, "tester", inputs, lambda _: 0, self._now)
+        windows, groups = self._merger.held()
+        return replace(
+            told,
+            open_windows=windows,
+            open_groups=groups,
+            closed_windows=self._told,
+            owned=True,
+            caught_up=True,
+        )
 
     def feed(self, rows: pl.DataFrame | Iterable[Mapping[str, Any]], partition: int = 0) -> Account:
         """Let a partition receive rows; gives what became of them."""
@@ -166,6 +185,7 @@ class StreamTester:
 
     def _close(self, table: pa.Table, final: bool) -> None:
         self._closed.add(0, table)
+        self._told += 1
         window = ClosedWindow(table, 0, final, self._origin)
         for sink in self._sinks:
             if isinstance(sink, WritingSink):

@@ -57,7 +57,6 @@ TOGETHER = {
     "operators/formats/memory.py": "operators/formats/test_json.py",
     "operators/formats/messages.py": "operators/formats/test_message_columns.py",
     "operators/formats/one_by_one.py": "operators/formats/test_avro.py",
-    "operators/kafka/clients.py": "operators/kafka/test_secrets.py",
     "operators/kafka/config.py": "operators/kafka/test_settings.py",
     "operators/kafka/faults.py": "operators/consumer/test_rights.py",
     "operators/kafka/plain.py": "operators/kafka/test_reader.py",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time as wall
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
-from ..definition.windows import EARLIEST
 from ..kafka.offset_watch import OffsetWatch
 from ..kafka.topics import Admin, described_group
 from ..sketching.clock import wall_clock
-from ..sketching.closing import Mark
 from ..sketching.position import Input
-from ..watching.figures import Figures, InputFigures, WorkFigures
+from ..watching.figures import Figures, WorkFigures
 from .log.state import LogState
+from .merge.figures import figures_of
 from .merge.follower import LogMerger
 from .plan import Plan
 
@@ -64,12 +64,16 @@ class Lookout:
         state, merger, now = self._state(), self._merger, self._clock()
         waiting = self._waiting_since
         windows, groups = merger.held()
-        return Figures(
-            group=self._plan.group_id,
-            account=state.account,
-            inputs={where: self._input(where, state) for where in self._inputs},
-            watermark_us=_known(state.closed_us),
-            now=wall_clock(),
+        told = figures_of(
+            state,
+            self._plan.stream,
+            self._plan.group_id,
+            self._inputs,
+            lambda where: self._waiting(where, state),
+            wall_clock(),
+        )
+        return replace(
+            told,
             duplicates=sum(own.duplicates for own in merger.states()),
             overlaps=sum(own.overlaps for own in merger.states()),
             open_windows=windows,
@@ -85,11 +89,6 @@ class Lookout:
     def _state(self) -> LogState:
         states = self._merger.states()
         return states[0] if states else LogState()
-
-    def _input(self, where: Input, state: LogState) -> InputFigures:
-        mark = state.marks.get(where, Mark())
-        delay = self._plan.stream.delay_us
-        return InputFigures(self._waiting(where, state), _known(mark.time.watermark(delay)), mark.idle)
 
     def _waiting(self, where: Input, state: LogState) -> int | None:
         """The messages that wait in a partition, by the latest answer; None before there is one."""
@@ -135,7 +134,3 @@ def _assigned(group: Any) -> set[Input]:
         for member in group.members
         for place in member.assignment.topic_partitions
     }
-
-
-def _known(time_us: int) -> int | None:
-    return time_us if time_us > EARLIEST else None

@@ -86,6 +86,7 @@ class Run:
         self._done = threading.Event()
         atexit.register(self._abandoned)
         self._showing.begin(self.figures, self.health)
+        log.info("began: %d input partitions, %d workers", len(plan.inputs), options.workers)
         self._thread("run", self._supervise, self._done)
 
     def __repr__(self) -> str:
@@ -241,6 +242,7 @@ class Run:
             remove(self._admin, [self.plan.table_topic], groups)
         if not self._errors:
             self._showing.end()
+        log.info("ended: %s", self.figures().why or self.figures().account)
         atexit.unregister(self._abandoned)
 
     def _look_at(self, topics: Callable[[], None]) -> None:

@@ -19,6 +19,12 @@ from .librdkafka import library
 from .secrets import without_secrets
 
 _UNKNOWN = -2
+_WRITING = {
+    "acks": ("all", "-1"),
+    "request.required.acks": ("all", "-1"),
+    "enable.idempotence": ("true", "1"),
+}
+"""How deltas, dead letters and closed windows are written: with less, a broker's death loses what counted."""
 # Of confluent-kafka's own, not librdkafka's; a library of plug-ins would be loaded by the look at it.
 _NOT_ASKED = ("logger", "plugin.library.paths", "default.topic.config")
 
@@ -26,7 +32,8 @@ _NOT_ASKED = ("logger", "plugin.library.paths", "default.topic.config")
 def check_settings(config: Mapping[str, Any]) -> None:
     """Raises `ValueError` that names the first setting librdkafka doesn't know, or whose value it refuses.
 
-    Where the library can't be asked, its clients say so themselves when they start.
+    Also refused is one by which what is written may be lost or written twice (`docs/writing.md`). Where
+    the library can't be asked, its clients say so themselves when they start.
 
     >>> check_settings({"security.protocol": "SASL_SSL", "sasl.usernmae": "me"})
     Traceback (most recent call last):
@@ -37,6 +44,11 @@ def check_settings(config: Mapping[str, Any]) -> None:
     for name, value in config.items():
         if not isinstance(name, str):
             raise ValueError(f'a Kafka setting is named {name!r}; names are strings such as "client.id"')
+        if name in _WRITING and as_text(value).lower() not in _WRITING[name]:
+            raise ValueError(
+                f'the Kafka setting "{name}" must be {_WRITING[name][0]} here, not {as_text(value)}: with '
+                "less, a broker's death loses counts without a word, or doubles them; leave it out"
+            )
         if callable(value) or name in _NOT_ASKED or rd is None:
             continue
         conf = rd.rd_kafka_conf_new()

@@ -80,7 +80,7 @@ class Figures:
     overlaps: int = 0
     open_windows: int = 0
     open_groups: int = 0
-    state_bytes: int = 0
+    state_bytes: int | None = None
     closed_windows: int = 0
     since_progress: float = 0.0
     stalled_seconds: float = 0.0

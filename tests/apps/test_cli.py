@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 from streamgauge.apps import java
+from streamgauge.operators.watching.logs import JsonFormatter
 
 from .command import Ran
 
@@ -27,6 +29,18 @@ def test_help_teaches_by_examples(ran: Ran) -> None:
         text = ran(*arguments, "--help")
         example = "  " + " ".join(["streamgauge", *arguments])
         assert any(line.startswith(example) for line in text.splitlines()), text
+
+
+def test_what_is_logged_is_written_as_asked(ran: Ran, tables: Path) -> None:
+    before = logging.getLogger("streamgauge")
+    handlers, level = before.handlers[:], before.level
+    try:
+        ran("--log-format", "json", "inspect", tables)
+        [added] = [own for own in before.handlers if own not in handlers]
+        assert isinstance(added.formatter, JsonFormatter) and before.isEnabledFor(logging.INFO)
+    finally:
+        before.handlers[:], before.level = handlers, level
+    assert "json" in ran("--log-format", "xml", "inspect", tables, code=2)
 
 
 def test_the_version_is_the_packages(ran: Ran) -> None:

@@ -6,11 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
+from prometheus_client import CollectorRegistry
 
 from streamgauge.operators.definition.aggregates import count, distinct, first, last
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.testing import StreamTester
+from streamgauge.operators.watching.health import health_of
+from streamgauge.operators.watching.metrics import watch
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = Stream.from_batches({"at": pl.Datetime("us", "UTC"), "user": pl.String}, time="at")
@@ -245,3 +248,30 @@ def test_a_recording_that_pauses_for_a_night_goes_on_the_next_day() -> None:
     tester.feed(rows)
     assert tester.account == Account(read=900, counted=900)
     assert tester.windows().height >= 14
+
+
+def test_figures_are_those_of_a_run_and_a_registry_shows_them() -> None:
+    stream = Stream.from_batches({"at": pl.Datetime("us", "UTC"), "n": pl.Int64}, time="at").filter(
+        pl.col("n") > 0
+    )
+    tester = StreamTester(stream.group_by("n").tumbling("1m", delay="0s").agg(rows=count()), partitions=2)
+    registry = CollectorRegistry()
+    stop = watch(registry, lambda: (tester.figures(), health_of(tester.figures())))
+
+    def told(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"streamgauge_{name}", {"group": "tester", **labels})
+
+    rows = [{"at": START + timedelta(seconds=30 * at), "n": at % 3} for at in range(10)]
+    for partition in (0, 1):
+        tester.feed(rows, partition)
+    tester.feed([{"at": START, "n": 1}], 1)
+    assert told("messages_read_total") == 21 and told("messages_unaccounted") == 0
+    outcomes = [told("messages_total", outcome=name) for name in ("counted", "filtered", "late")]
+    assert outcomes == [12, 8, 1]
+    # The ninth row is the last that is not filtered: at minute 4, which is open, in a group of its own.
+    assert told("watermark_timestamp_seconds") == (START + timedelta(minutes=4)).timestamp()
+    assert (told("closed_windows_total"), told("open_windows"), told("open_groups")) == (4, 1, 1)
+    assert told("ready") == 1
+    tester.advance(10)
+    assert told("partition_idle", topic="input", partition="1") == 1
+    stop()

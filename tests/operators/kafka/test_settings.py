@@ -23,6 +23,9 @@ def posts(**more) -> Stream:
         ({"key.deserializer": "Bytes"}, 'no Kafka setting "key.deserializer"'),
         ({"security.protocol": "TLS"}, 'the Kafka setting "security.protocol": Invalid value "TLS"'),
         ({"session.timeout.ms": "soon"}, 'the Kafka setting "session.timeout.ms"'),
+        ({"acks": 1}, 'the Kafka setting "acks" must be all here, not 1'),
+        ({"request.required.acks": "0"}, '"request.required.acks" must be all here, not 0'),
+        ({"enable.idempotence": False}, '"enable.idempotence" must be true here, not false'),
         ({5: "x"}, "a Kafka setting is named 5"),
     ],
 )
@@ -40,6 +43,8 @@ def test_the_settings_that_clients_take_pass() -> None:
             "sasl.password": "tr0ut",
             "log_level": 0,
             "enable.auto.commit": False,
+            "acks": "all",
+            "enable.idempotence": True,
             "message.timeout.ms": 1000,  # a topic's setting
             "error_cb": print,
         }

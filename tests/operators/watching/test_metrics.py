@@ -28,8 +28,9 @@ def figures(group: str = "g", partitions: int = 2, **others: object) -> Figures:
         work = WorkFigures(
             work.checkpoints.with_value(seconds), work.deltas.with_value(5_000), 3, work.assigned
         )
-    told = {"account": Account(10, 4, 3, 2, 1), "inputs": inputs, "work": work, "now": NOON + 5}
-    return Figures(**{"group": group, "watermark_us": int(NOON * 1e6), **told, **others})
+    told = {"account": Account(10, 4, 3, 2, 1), "inputs": inputs, "work": work, "state_bytes": 64}
+    told |= {"group": group, "watermark_us": int(NOON * 1e6), "now": NOON + 5}
+    return Figures(**{**told, **others})
 
 
 def test_every_figure_is_told_under_its_name() -> None:
