@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .operators.formats.decode import Decoded as Decoded
     from .operators.formats.decode import Decoder as Decoder
     from .operators.formats.json import json as json
+    from .operators.formats.json_fields import field as field
     from .operators.formats.messages import Messages as Messages
     from .operators.formats.protobuf import protobuf as protobuf
     from .operators.formats.text import raw as raw
@@ -143,6 +144,7 @@ _EXPORTS: dict[str, str] = {
     "avro": ".operators.formats.avro",
     "compare": ".operators.table.sets",
     "csv": ".operators.formats.csv",
+    "field": ".operators.formats.json_fields",
     "json": ".operators.formats.json",
     "log_to": ".operators.watching.logs",
     "merge": ".operators.table.merge",

@@ -18,12 +18,15 @@ from .consumer.merge.closed_windows import ClosedWindows
 from .consumer.merge.figures import figures_of
 from .consumer.merge.merger import Merger
 from .definition.stream import Stream
+from .formats.messages import Messages
 from .joins.contents import Contents
 from .joins.joined import bound
 from .kafka.outgoing import Outgoing
 from .sinks.sink import ClosedWindow, Origin, Sink, WritingSink, topics_of
 from .sketching.accounting import Account
+from .sketching.intake import Intake
 from .sketching.progress import Progress
+from .sketching.remarks import Remarks
 from .sketching.silence import Rest, Silence
 from .table.query import query
 from .table.schema import schema_of
@@ -116,11 +119,47 @@ class StreamTester:
         stamps = np.full(frame.height, int(self._now * 1000), np.int64)
         end = start + frame.height
         progress.add(frame, stamps, np.arange(start, end), end, refuse)
-        if progress.heard:
-            self._silences[partition].heard(self._now)
-            progress.heard = False
-        self._send(progress)
-        return self.account - before
+        return self._received(partition, before)
+
+    def feed_messages(
+        self,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[list[tuple[str, bytes | None]]] | None = None,
+        timestamps: Sequence[datetime] | None = None,
+        partition: int = 0,
+    ) -> Account:
+        """Let a partition receive messages, which the stream's own decoder reads; gives what became of them.
+
+        `timestamps` are the messages', the clock's time unless given. Raises `TypeError` for a stream that
+        reads no topic.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count, csv
+        >>> trades = Stream.from_kafka("trades", value=csv({"symbol": pl.String, "price": pl.Float64}))
+        >>> tester = StreamTester(trades.group_by("symbol").tumbling("1m").agg(trades=count()))
+        >>> tester.feed_messages([b"ACME,9.75", b"ACME,cheap"])
+        Account(read=2, counted=1, filtered=0, late=0, dead_lettered=1)
+        >>> print(tester.refused[0].reason)
+        "price" is 'cheap', not Float64
+        """
+        progress, before = self._inputs[partition], self.account
+        topic, now = progress.input.topic, datetime.fromtimestamp(self._now, UTC)
+        stamps = [int(at.timestamp() * 1000) for at in timestamps or [now] * len(values)]
+        messages = Messages.of(
+            values,
+            keys,
+            topic=topic,
+            partition=partition,
+            first_offset=progress.next,
+            timestamps=stamps,
+            headers=headers,
+        )
+        intake = Intake(self.stream.kafka_source, Remarks(topic, {}))
+        intake.begin(progress, [])
+        intake.take(messages)
+        self.refused += [RefusedRow(partition, letter.offset, letter.reason) for letter in intake.dead]
+        return self._received(partition, before)
 
     def feed_table(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
         """Give keys of a joined table their rows, by the name of its topic; None deletes a key.
@@ -174,6 +213,14 @@ class StreamTester:
         """
         sent, self._sent = self._sent, []
         return sent
+
+    def _received(self, partition: int, before: Account) -> Account:
+        progress = self._inputs[partition]
+        if progress.heard:
+            self._silences[partition].heard(self._now)
+            progress.heard = False
+        self._send(progress)
+        return self.account - before
 
     def _send(self, progress: Progress) -> None:
         if progress.pending:

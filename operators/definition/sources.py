@@ -63,6 +63,11 @@ class KafkaSource:
         return need_headers(self.message)
 
     @property
+    def members(self) -> dict[str, Any]:
+        """Those of the value's columns that a JSON message must name; none of other formats."""
+        return dict(getattr(self.value, "members", {}))
+
+    @property
     def settings(self) -> Settings:
         """librdkafka's settings for every client that has to do with it, the address among them."""
         return Settings({"bootstrap.servers": self.bootstrap_servers, **self.config})

@@ -36,7 +36,7 @@ class Decoded:
         """The same with more rows refused: those that a mask over `frame` marks, each with its reason.
 
         >>> Decoded(pl.DataFrame({"price": [1.0, -1.0]})).without(np.array([False, True]), "a negative price")
-        Decoded(frame=..., rows=array([0]), refused=array([1]), reasons=['a negative price'])
+        Decoded(frame=..., rows=array([0]), refused=array([1]), reasons=['a negative price'], ...)
         """
         if not gone.any():
             return self

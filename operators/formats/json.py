@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +21,9 @@ import pyarrow as pa
 from . import json_cells as cells
 from .decode import TOMBSTONE, Decoded
 from .json_columns import Columns
-from .json_schema import Layout, Node, compile_schema
+from .json_fields import JsonField, as_types, at_path, nested
+from .json_lifting import Lift, from_string, lifting, lowered
+from .json_schema import RAW, Layout, Node, compile_schema
 from .messages import Messages
 
 _MOST_BYTES = (1 << 31) - 1
@@ -33,13 +36,16 @@ def json(schema: Mapping[str, Any]) -> Json:
     """A decoder of JSON objects into columns of these Polars types.
 
     A field that is missing or null is null; fields not named in the schema are skipped. Strings, integers of
-    any width, floats, Booleans, structs, and lists of these are read from their JSON counterparts; Datetime,
-    Date and Time from ISO 8601 strings; Binary keeps any value's JSON text as it is. If a name occurs twice,
-    the last value counts.
+    any width, floats, Booleans, structs, and lists of any of these are read from their JSON counterparts;
+    Datetime, Date and Time from ISO 8601 strings; Binary keeps any value's JSON text as it is. If a name
+    occurs twice, the last value counts. `field` takes a column from within objects, by its path, or from
+    numbers that stand as strings: ``json({"who": field("actor.id", pl.String)})``. Lists of objects are
+    ``pl.List(pl.Struct({"sku": pl.String}))``, of which ``.explode`` makes rows.
 
     A message that doesn't fit the schema is refused with a reason: it is not JSON, not an object, has a
     string where a number should be, a number that is too large, or text that is not Unicode. Raises
-    `TypeError` for types that JSON has no counterpart of.
+    `TypeError` for types that JSON has no counterpart of, and `ValueError` for two columns that want one
+    field in two ways.
 
     >>> decoder = json({"user": pl.String, "price": pl.Float64})
     >>> found = decoder.decode(Messages.of([b'{"user": "ann", "price": 1.5}', b"oops", b'{"user": 7}', None]))
@@ -48,23 +54,57 @@ def json(schema: Mapping[str, Any]) -> Json:
     >>> dict(zip(found.refused.tolist(), found.reasons))
     {1: 'not JSON: byte 0', 2: '"user" is 7, not String', 3: 'no value (a tombstone)'}
     """
-    decoder = Json(dict(schema))
-    _ = decoder._layout
+    asked = {name: kind for name, kind in schema.items() if isinstance(kind, JsonField)}
+    decoder = Json({**schema, **{name: found.kind for name, found in asked.items()}}, asked)
+    _ = decoder._layout, decoder._lifts
     return decoder
 
 
 @dataclass(frozen=True)
 class Json:
-    """A `Decoder` of JSON objects; made by `json`."""
+    """A `Decoder` of JSON objects; made by `json`. `fields` are those of `field`, by their columns."""
 
     schema: Mapping[str, Any]
+    fields: Mapping[str, JsonField] = dataclass_field(default_factory=dict)
+
+    @cached_property
+    def _asked(self) -> dict[str, JsonField]:
+        return {name: self.fields.get(name, JsonField((name,), kind)) for name, kind in self.schema.items()}
 
     @cached_property
     def _layout(self) -> Layout:
-        return compile_schema(self.schema)
+        kinds = {
+            name: pl.Binary() if asked.text else lowered(asked.kind) for name, asked in self._asked.items()
+        }
+        return compile_schema(as_types(nested(self._asked, kinds)))
+
+    @cached_property
+    def _lifts(self) -> dict[str, Lift]:
+        found = {}
+        for name, asked in self._asked.items():
+            path = ".".join(asked.path)
+            one = from_string(asked.kind, path) if asked.text else lifting(asked.kind, path, _element)
+            if one is not None:
+                found[name] = one
+        return found
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The columns that are members of the object by their own names."""
+        return {name: kind for name, kind in self.schema.items() if name not in self.fields}
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the kernel's columns are those that were asked for."""
+        return not self.fields and not self._lifts
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"schema": self.schema}
+        return {"schema": self.schema, "fields": self.fields}
+
+    def definition(self) -> dict[str, Any]:
+        """Its fields that are not members by their own names; the schema stands beside it."""
+        told = {name: {"path": list(f.path), "text": f.text} for name, f in self.fields.items()}
+        return {"fields": told} if told else {}
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
@@ -78,14 +118,27 @@ class Json:
         columns = [parsed.column(at) for at in layout.nodes[0].children]
         rows, refused = parsed.rows, parsed.refused[:, 0]
         reasons = [self._reason(messages, *entry) for entry in parsed.refused.tolist()]
-        table = pa.Table.from_arrays(columns, names=list(self.schema))
+        names = [layout.nodes[at].name for at in layout.nodes[0].children]
+        table = pa.Table.from_arrays(columns, names=names)
         frame = pl.from_arrow(table) if columns else pl.DataFrame(height=len(rows))
         assert isinstance(frame, pl.DataFrame)
-        frame.columns = list(self.schema)  # Polars would rename a column with an empty name.
+        frame.columns = names  # Polars would rename a column with an empty name.
+        wrong = parsed.late
+        if not self._plain:
+            frame = self._lifted(frame, wrong)
         decoded = Decoded(frame, None if len(rows) == len(messages) else rows, refused, reasons)
         late = np.zeros(len(rows), bool)
-        late[list(parsed.late)] = True
-        return decoded.without(late, [parsed.late[row] for row in sorted(parsed.late)])
+        late[list(wrong)] = True
+        return decoded.without(late, [wrong[row] for row in sorted(wrong)])
+
+    def _lifted(self, frame: pl.DataFrame, wrong: dict[int, str]) -> pl.DataFrame:
+        """The columns that were asked for, of those that the kernel gave."""
+        found = []
+        for name, asked in self._asked.items():
+            column = at_path(frame, asked.path)
+            lift = self._lifts.get(name)
+            found.append((column if lift is None else lift(column, wrong)).alias(name))
+        return pl.DataFrame(found) if found else frame
 
     def _reason(self, messages: Messages, message: int, why: int, place: int, node: int) -> str:
         if why == cells.TOMBSTONE:
@@ -103,6 +156,11 @@ class Json:
         return _misfit(found, self._layout.path(node), value, why)
 
 
+def _element(kind: Any) -> Json:
+    """A decoder of what a list's elements are put into."""
+    return json({"x": kind})
+
+
 def _misfit(node: Node, path: str, value: str, why: int) -> str:
     if node.is_list and value.startswith("["):
         return f'"{path}" holds a value that is not {node.dtype.inner}'  # type: ignore[attr-defined]
@@ -112,7 +170,11 @@ def _misfit(node: Node, path: str, value: str, why: int) -> str:
         return f'"{path}" is {shown}, out of the range of {node.dtype}'
     if why == cells.FRACTION:
         return f'"{path}" is {shown}, not a whole number ({node.dtype})'
-    kind = "an object" if isinstance(node.dtype, pl.Struct) else str(node.dtype)
+    kind = str(node.dtype)
+    if isinstance(node.dtype, pl.Struct):
+        kind = "an object"
+    elif node.is_list and node.kind == RAW:
+        kind = "a list"
     return f'"{path}" is {shown}, not {kind}'
 
 

@@ -115,7 +115,7 @@ def _kind(leaf: Any, in_list: bool, path: str) -> int:
         listed = "a list of " if in_list else ""
         raise TypeError(
             f"the JSON field {path!r} can't be {listed}{leaf}; possible are strings, Booleans, integers, "
-            "floats, Datetime, Date, Time, structs of these, lists of the first four, and Binary for any "
+            "floats, Datetime, Date, Time, structs of these, lists of all of them, and Binary for any "
             "value's JSON text as it stands"
         )
     return found

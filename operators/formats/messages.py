@@ -223,6 +223,28 @@ def from_column(messages: Messages, column: pa.LargeBinaryArray) -> Messages:
     return replace(messages, lines=lines, starts=edges[:-1], ends=edges[1:] - 1, is_null=is_null)
 
 
+def from_texts(texts: pl.Series) -> Messages:
+    """Messages whose values are strings, none of them null."""
+    lengths = texts.str.len_bytes().to_numpy().astype(np.int64)
+    edges = line_edges(lengths)
+    joined = "".join([*texts.str.join("\n"), "\n"]) if len(texts) else ""
+    lines = np.frombuffer(bytearray(joined.encode()), np.uint8)
+    whole = Messages.of([])
+    n = len(texts)
+    return replace(
+        whole,
+        topic=np.zeros(n, np.int32),
+        partition=np.zeros(n, np.int32),
+        offset=np.arange(n),
+        timestamp=np.full(n, -1, np.int64),
+        lines=lines,
+        starts=edges[:-1],
+        ends=edges[1:] - 1,
+        is_null=np.zeros(n, bool),
+        key=pa.nulls(n, pa.large_binary()),
+    )
+
+
 def line_edges(lengths: np.ndarray) -> np.ndarray:
     """Where lines of these lengths begin, each with a newline, and where the last one ends (n + 1, int64)."""
     edges = np.zeros(len(lengths) + 1, np.int64)

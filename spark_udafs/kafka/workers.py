@@ -93,7 +93,7 @@ def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
     assert options.stream is not None and isinstance(options.stream.source, KafkaSource)
     key = (_identity(options), topic, options.stream.fingerprint())
     if key not in _remarks:
-        _remarks[key] = Remarks(topic, options.stream.source.value.schema, options.dead_letter_topic)
+        _remarks[key] = Remarks(topic, options.stream.source.members, options.dead_letter_topic)
     return _remarks[key]
 
 

@@ -55,7 +55,7 @@ class Worker:
         self._clock = clock
         self._tables = JoinedTables(plan.stream)
         self._stream = self._tables.bound(plan.stream)
-        remarks = Remarks(plan.source.topic, plan.source.value.schema, plan.dead_letter_topic)
+        remarks = Remarks(plan.source.topic, plan.source.members, plan.dead_letter_topic)
         self._intake = Intake(plan.source, remarks, plan.ends, self._keep, stopping)
         self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
