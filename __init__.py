@@ -5,7 +5,7 @@ bounded memory, with stated error bounds, on Spark and straight off Kafka.
 
     Stream, json, count, distinct, …    say what is asked of a topic; run(), start() and on_spark() count it
     StreamTester                        tries a stream out with no broker
-    query, merge, compare               ask tables of sketches
+    query, merge, compare, is_final     ask tables of sketches
     session, write, sketch, register    are for Spark
     HLL, KLL, FrequentItems, …          are the sketches by themselves
 
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .operators.sinks.to_parquet import ToParquet as ToParquet
     from .operators.sinks.to_table import ToTable as ToTable
     from .operators.sketching.accounting import Account as Account
+    from .operators.table.final import is_final as is_final
     from .operators.table.merge import merge as merge
     from .operators.table.query import query as query
     from .operators.table.sets import compare as compare
@@ -147,6 +148,7 @@ _EXPORTS: dict[str, str] = {
     "field": ".operators.formats.json_fields",
     "json": ".operators.formats.json",
     "log_to": ".operators.watching.logs",
+    "is_final": ".operators.table.final",
     "merge": ".operators.table.merge",
     "protobuf": ".operators.formats.protobuf",
     "query": ".operators.table.query",

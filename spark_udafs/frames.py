@@ -32,7 +32,7 @@ from ..operators.definition.description import VERSION
 from ..operators.definition.durations import microseconds, written
 from ..operators.definition.sources import FrameSource
 from ..operators.definition.text import type_text
-from ..operators.definition.windows import Tumbling, Window
+from ..operators.definition.windows import Paned, Tumbling
 from ..operators.sketching.lateness import broken_clocks
 from ..operators.sketching.panes import Panes
 from ..operators.table.schema import START, key_type, table_schema
@@ -235,9 +235,9 @@ class Sketching:
             return TableWindows.all_time()
         return TableWindows.of(windows.size_us, windows.slide_us, windows.offset_us)
 
-    def _pane(self) -> Window:
+    def _pane(self) -> Paned:
         """The panes that those windows are made of."""
-        return Tumbling(_DAY_US if self.windows is None else self.windows.pane_us)
+        return Tumbling.of_length(_DAY_US if self.windows is None else self.windows.pane_us)
 
 
 def _columns_of(schema: pa.Schema) -> pl.Schema:
@@ -248,7 +248,7 @@ def _columns_of(schema: pa.Schema) -> pl.Schema:
 
 
 def _sketching(
-    kept: pa.Schema, window: Window, plan: Partials, schema: pa.Schema
+    kept: pa.Schema, window: Paned, plan: Partials, schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from .durations import Duration, microseconds, written
+from .durations import Duration, microseconds
 from .rows import RowStream
-from .windows import Tumbling, Window
+from .windows import Hopping, Session, Sliding, Tumbling, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,87 @@ class WindowedStream(RowStream):
 
         Raises `ValueError` for text that isn't a duration, and if the stream has windows already.
         """
+        return self._windowed("tumbling", Tumbling.every(every), delay, max_ahead)
+
+    def hopping(
+        self, size: str, *, every: str, delay: Duration = "10s", max_ahead: Duration | None = "1h"
+    ) -> Self:
+        """Windows of length `size` that begin `every` so often, so that each row is in several.
+
+        They are aligned to 1970-01-01 00:00 UTC. A window is given out if any row is in it, with the groups
+        that have rows in it: so the first rows show in windows that began before them. Rows are sketched
+        once, by the pieces that windows are made of, whatever the overlap. A row that is late for some of its
+        windows counts in the others. `delay`, `max_ahead` and what closes windows are as for `tumbling`.
+
+        Raises `ValueError` for text that isn't a duration, for an `every` that is longer than `size`, which
+        would leave rows out, for windows of more than 100,000 pieces, and if the stream has windows already.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count
+        >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at"))
+        >>> tester = StreamTester(rows.hopping("3s", every="1s").agg(n=count()))
+        >>> _ = tester.feed([{"at": 1_767_225_600 + second} for second in (0, 0, 1)])
+        >>> tester.finish().windows()["n"].to_list()
+        [2, 3, 3, 1]
+        """
+        return self._windowed("hopping", Hopping.of(size, every), delay, max_ahead)
+
+    def sliding(
+        self, size: str, *, step: str = "1s", delay: Duration = "10s", max_ahead: Duration | None = "1h"
+    ) -> Self:
+        """For each group, the last `size` of its rows, whenever it has a row.
+
+        Time is cut into steps of length `step`. For each group and each step in which it has a row, there is
+        one window: it ends with that step, and begins `size` before. So a group is given out as often as it
+        has rows, and no more than once a step, where `hopping` with ``every=step`` gives it out for as long
+        as a window holds any of its rows. These are the windows of Quix Streams' `sliding_window`, or those
+        of Kafka Streams' `SlidingWindows` that end with a row, to within a step: a sketch can't take single
+        rows back, so rows are sketched by steps. A row counts in those of its windows that have not ended
+        when it comes. `delay`, `max_ahead` and what closes windows are as for `tumbling`.
+
+        Raises `ValueError` for text that isn't a duration, for a `step` that doesn't divide `size`, for more
+        than 100,000 steps in a window, and if the stream has windows already.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count
+        >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at"))
+        >>> tester = StreamTester(rows.sliding("3s").agg(n=count()))
+        >>> _ = tester.feed([{"at": 1_767_225_600 + second} for second in (0, 0, 1, 30)])
+        >>> tester.finish().windows()["n"].to_list()
+        [2, 3, 1]
+        """
+        return self._windowed("sliding", Sliding.of(size, step), delay, max_ahead)
+
+    def session(self, gap: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Self:
+        """For each group, its rows up to a pause of `gap`: rows less than `gap` apart are in one session.
+
+        In the table a session begins with its first row and ends `gap` after its last, as with Spark's
+        `session_window`. It is given out once all partitions are `delay` past that end, together with the
+        others of which that is so. A row is late once its partition is `delay` past the end of the session
+        that it would be by itself; one that comes after its group's session has ended, and is not late, is of
+        the next. A session that silence alone has closed may come again, longer: it then replaces those of
+        its keys that it overlaps. `max_ahead` and what closes windows are as for `tumbling`.
+
+        Raises `ValueError` for text that isn't a duration, and if the stream has windows already.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count
+        >>> rows = Stream.from_batches({"at": pl.Int64, "user": pl.String}, time=pl.from_epoch("at"))
+        >>> tester = StreamTester(rows.group_by("user").session("30s").agg(n=count()))
+        >>> seen = [(0, "ann"), (10, "bob"), (29, "ann"), (40, "bob")]
+        >>> _ = tester.feed([{"at": 1_767_225_600 + second, "user": user} for second, user in seen])
+        >>> tester.finish().windows().select("user", "n").rows()
+        [('ann', 2), ('bob', 1), ('bob', 1)]
+        """
+        return self._windowed("session", Session.of(gap), delay, max_ahead)
+
+    def _windowed(self, verb: str, window: Window, delay: Duration, max_ahead: Duration | None) -> Self:
         if self.window is not None:
-            asked = f'"{every}"' if isinstance(every, str) else repr(every)
+            _, *told = self.window.definition().values()
+            _, *asked = (f'"{length}"' for length in window.definition().values())
             raise ValueError(
-                f"tumbling: the stream has windows of {written(self.window.pane_us)} already; there is "
-                f"one kind for each table. For {asked}, define a second stream or roll up this one's table"
+                f"{verb}: the stream has windows of {' every '.join(told)} already; there is one kind for "
+                f"each table. For {' every '.join(asked)}, define a second stream or roll up this one's table"
             )
         ahead = -1 if max_ahead is None else microseconds(max_ahead)
-        return replace(self, window=Tumbling.every(every), delay_us=microseconds(delay), max_ahead_us=ahead)
+        return replace(self, window=window, delay_us=microseconds(delay), max_ahead_us=ahead)

@@ -128,11 +128,9 @@ def closing(marks: Collection[Mark], window: Window, delay_us: int) -> Closing:
     if any(not mark.idle for mark in going):
         return Closing(reached, reached)
     # Nothing has come since, so time goes no further than the last windows that have rows.
-    beginnings = {
-        window.pane_start(time) for mark in known for time in (mark.time.seen_us, mark.time.latest_us)
-    }
-    ends = [end for end in map(window.last_end, beginnings) if end <= reached]
+    times = {time for mark in known for time in (mark.time.seen_us, mark.time.latest_us)}
+    ends = [window.ended_by(time, reached) for time in times]
     of_rows = max((mark.time.watermark(delay_us) for mark in known), default=EARLIEST)
     passed = min(reached, of_rows)
-    long_ago = [end for end in ends if end + KEPT_US <= reached]
+    long_ago = [window.ended_by(time, reached - KEPT_US) for time in times]
     return Closing(max(passed, *long_ago, EARLIEST), max(passed, *ends, EARLIEST))

@@ -1,8 +1,10 @@
 """Event time of one partition: how far it is, and which rows are late or from a broken clock.
 
-A row is late if its last window ends at or before the watermark that its partition had reached before it: the
-latest event time of the rows before, less the delay. So lateness depends on the order of rows alone, not on
-how they are cut into batches, nor on the wall clock, nor on other partitions.
+A row is late if its last window ends at or before the watermark that its partition had reached before it:
+the latest event time of the rows before, less the delay. Where windows overlap, a row that is late for some
+of its windows counts in the others; one that came after its partition had passed a session's end is not of
+that session. So lateness depends on the order of rows alone, not on how they are cut into batches, nor on the
+wall clock, nor on other partitions.
 
 One row from a wrong clock must not make those that follow late. So a row that is more than `max_ahead` past
 all rows before it counts in its own window but does not move time: its partition's time jumps only once
@@ -52,12 +54,13 @@ class PartitionTime:
         """The latest event time if the rows that wait for confirmation were believed."""
         return max(self.seen_us, self.high_us) if self.ahead else self.seen_us
 
-    def late(
+    def reached(
         self, times_us: np.ndarray, window: Window, delay_us: int, max_ahead_us: int = -1
     ) -> np.ndarray | None:
-        """Take in the next rows; gives a mask of those that are late, None if none is.
+        """Take in the next rows; gives the watermark before each, None if all are in time for all windows.
 
-        A negative `max_ahead_us` believes every jump at once.
+        A row is late if its last window ends at or before that watermark; earlier ones of its windows may
+        have ended by then, and don't count it. A negative `max_ahead_us` believes every jump at once.
         """
         if not len(times_us):
             return None
@@ -65,16 +68,14 @@ class PartitionTime:
         trusting = max_ahead_us < 0
         if trusting or (self.rows == CONFIRMED and latest <= self.seen_us + max_ahead_us):
             self.ahead = 0
-            earliest_end = window.last_end(window.pane_start(int(times_us.min())))
+            whole_until = window.whole_until(int(times_us.min()))
             seen, self.seen_us = self.seen_us, max(latest, self.seen_us)
-            if earliest_end > max(self.seen_us - delay_us, self.closed_us):
+            if whole_until > max(self.seen_us - delay_us, self.closed_us):
                 return None
             before = _latest_before(times_us, seen)
         else:
             before = self._believe(times_us, max_ahead_us)
-        reached = np.maximum(before - np.int64(delay_us), np.int64(self.closed_us))
-        late = window.last_ends(times_us) <= reached
-        return late if late.any() else None
+        return np.maximum(before - np.int64(delay_us), np.int64(self.closed_us))
 
     def to_list(self) -> list[int]:
         """As plain numbers, to be kept beside an offset."""

@@ -13,13 +13,15 @@ import polars as pl
 import pyarrow as pa
 
 from ..definition.stream import Stream
+from ..definition.windows import EARLIEST, Session
 from ..joins.once_each import once_each
 from ..table.schema import schema_of
 from .accounting import Account
 from .clock import wall_clock
 from .lateness import PartitionTime, broken_clocks
-from .panes import Panes, Place
+from .panes import Panes, Place, Sketches
 from .row_steps import Refuse, RowSteps, Stepped, once
+from .sessions import PartialSessions
 
 _BROKEN = "the event time is out of range, or more than max_ahead past the clock or the message's timestamp"
 
@@ -48,7 +50,12 @@ class Sketcher:
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
         self._once = once_each(stream)
         self._steps = RowSteps(stream) if self._once is None else self._once.before
-        self._panes = Panes(schema_of(stream), window, salt)
+        schema = schema_of(stream)
+        self._panes: Sketches = (
+            PartialSessions(schema, window, salt)
+            if isinstance(window, Session)
+            else Panes(schema, window, salt)
+        )
         self._messages: dict[int, int] = {}
         self._clock = clock
 
@@ -83,13 +90,14 @@ class Sketcher:
         if self._once is not None:
             left = self._once.mark(left, times, timestamps_ms, _offsets(frame, place))
         left, times = self._without_broken(left, times, timestamps_ms, refuse)
-        left, times, late = self._without_late(left, times, time)
+        left, times, reached, late = self._without_late(left, times, time)
         if self._once is not None:
             left, times, repeated = self._once.drop(left, times, refuse)
             filtered += repeated
             self._once.forget(time)
         if len(times):
-            self._panes.add(left.frame, times, None if place is None else place.of(left.numbers))
+            before = None if reached is None else reached[left.numbers]
+            self._panes.add(left.frame, times, None if place is None else place.of(left.numbers), before)
         counted = self._count(left, times)
         return Account(frame.height, counted, filtered, late, frame.height - counted - filtered - late)
 
@@ -131,17 +139,26 @@ class Sketcher:
 
     def _without_late(
         self, left: Stepped, times: np.ndarray, time: PartitionTime
-    ) -> tuple[Stepped, np.ndarray, int]:
-        """The rows that are not late, their times, and how many messages are late."""
+    ) -> tuple[Stepped, np.ndarray, np.ndarray | None, int]:
+        """The rows that are not late, their times, what was reached before them, how many messages are late.
+
+        What was reached is by the number of the caller's row; None if all are in time for all their windows.
+        """
         # A message moves time once, however many rows `explode` makes of it.
         messages = once(left.numbers)
         exploded = len(messages) < len(times)
         of_messages = times[np.searchsorted(left.numbers, messages)] if exploded else times
-        late = time.late(of_messages, self._window, self._delay_us, self._max_ahead_us)
-        if late is None:
-            return left, times, 0
+        found = time.reached(of_messages, self._window, self._delay_us, self._max_ahead_us)
+        if found is None:
+            return left, times, None, 0
+        late = self._window.last_ends(of_messages) <= found
+        reached = np.full(messages[-1] + 1, EARLIEST)
+        reached[messages] = found
+        count = int(late.sum())
+        if not count:
+            return left, times, reached, 0
         on_time = ~(late[np.searchsorted(messages, left.numbers)] if exploded else late)
-        return left.keep(on_time), times[on_time], int(late.sum())
+        return left.keep(on_time), times[on_time], reached, count
 
     def _count(self, left: Stepped, times: np.ndarray) -> int:
         """Count messages by pane, each once however many rows it became; gives how many there are."""

@@ -28,6 +28,11 @@ TIME_TYPE = pa.timestamp("us", "UTC")
 DAY = "window_date"
 """What the folders of a table that is partitioned by time are named after; not a column of the table."""
 
+BARRIER = "streamgauge_barrier"
+"""The column of partial sessions that says which others they may meet (`sketching.sessions`)."""
+_INNER = b"streamgauge.inner"
+"""The key of a mark in the metadata of columns that are neither keys nor aggregates."""
+
 
 def schema_of(stream: Stream) -> pa.Schema:
     """The schema of a stream's table of sketches.
@@ -42,7 +47,7 @@ def schema_of(stream: Stream) -> pa.Schema:
     assert window is not None
     types = stream.arrow_types()
     keys = {key: key_type(types[key]) for key in stream.keys}
-    return table_schema(keys, stream.aggregates, TableWindows.of(window.size_us))
+    return table_schema(keys, stream.aggregates, TableWindows.of_kind(window))
 
 
 def table_schema(
@@ -61,6 +66,12 @@ def table_schema(
     if windows is not None:
         about["windows"] = windows.definition()
     return pa.schema(fields, metadata={METADATA: json.dumps(about)})
+
+
+def with_barrier(schema: pa.Schema) -> pa.Schema:
+    """The schema of partial sessions: that of their table, and beside the keys the barrier of each."""
+    field = pa.field(BARRIER, pa.int64(), nullable=False, metadata={_INNER: b"barrier"})
+    return schema.insert(2 + len(keys_of(schema)), field)
 
 
 def key_type(kind: pa.DataType) -> pa.DataType:
@@ -82,7 +93,8 @@ def keys_of(schema: pa.Schema) -> list[str]:
             f"not a table of sketches: expected {START} and {END} as {TIME_TYPE} first, "
             f"got {schema.names[:2]}"
         )
-    return [name for name in schema.names[2:] if name not in aggregates]
+    inner = {field.name for field in schema if field.metadata and _INNER in field.metadata}
+    return [name for name in schema.names[2:] if name not in aggregates and name not in inner]
 
 
 def aggregates_of(schema: pa.Schema) -> dict[str, Aggregate]:

@@ -1,14 +1,16 @@
 """Which windows a table of sketches has, and which of its rows may be merged.
 
-Overlapping windows hold some rows of the stream twice, so a sum over them would count those twice. A table's
-schema says in its metadata which windows it has; where that was lost, as in Spark's SQL, the rows tell.
+Overlapping windows hold some rows of the stream twice, so a sum over them would count those twice. Windows
+that end where a group has rows ("trailing") can't be put end to end at all. Sessions hold each row once, but
+are of any length. A table's schema says in its metadata which windows it has; where that was lost, as in
+Spark's SQL, the rows tell.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,6 +20,7 @@ from ...sketches.core.columns import as_array
 from ...sketches.core.protocol import SketchError
 from ..definition.aggregate import METADATA
 from ..definition.durations import microseconds, written
+from ..definition.windows import Session, Sliding, Window
 from ..sketching.grouping import GroupIndex
 
 START, END = "window_start", "window_end"
@@ -25,12 +28,14 @@ START, END = "window_start", "window_end"
 ALL_TIME = -9_214_560_000_000_000, 9_214_646_400_000_000
 """The one window of tables without windows, 1678-01-01 to 2262-01-01: the widest that pandas can hold."""
 
-Kind = Literal["tumbling", "sliding", "all"]
+Kind = Literal["tumbling", "sliding", "trailing", "session", "all"]
 
 
 @dataclass(frozen=True, slots=True)
 class TableWindows:
     """Windows of one length (microseconds) that begin at `offset_us` and every `slide_us` from there.
+
+    Of sessions, `length_us` is the gap, which each is at least as long as.
 
     >>> TableWindows.of(120_000_000, 60_000_000).definition()
     {'kind': 'sliding', 'length': '2m', 'slide': '1m', 'offset': '0s'}
@@ -49,6 +54,15 @@ class TableWindows:
         return cls(kind, length_us, slide_us, offset_us % slide_us)
 
     @classmethod
+    def of_kind(cls, window: Window) -> Self:
+        """The windows of a stream's table."""
+        if isinstance(window, Session):
+            return cls("session", window.gap_us, 1)
+        if isinstance(window, Sliding):
+            return cls("trailing", window.size_us, window.every_us, window.size_us % window.every_us)
+        return cls.of(window.size_us, window.every_us)
+
+    @classmethod
     def all_time(cls) -> Self:
         """The one window of tables without windows."""
         first, end = ALL_TIME
@@ -58,6 +72,8 @@ class TableWindows:
         """As plain JSON."""
         if self.kind == "all":
             return {"kind": "all"}
+        if self.kind == "session":
+            return {"kind": "session", "gap": written(self.length_us)}
         lengths = {"length": self.length_us, "slide": self.slide_us, "offset": self.offset_us}
         return {"kind": self.kind, **{name: written(length) for name, length in lengths.items()}}
 
@@ -67,19 +83,33 @@ class TableWindows:
         try:
             if found["kind"] == "all":
                 return cls.all_time()
-            return cls.of(*(microseconds(found[name]) for name in ("length", "slide", "offset")))
+            if found["kind"] == "session":
+                return cls("session", microseconds(found["gap"]), 1)
+            if found["kind"] == "trailing":
+                return replace(cls._read(found), kind="trailing")
+            return cls._read(found)
         except (TypeError, KeyError, ValueError, ZeroDivisionError):
             raise SketchError(f"{found!r} doesn't define a table's windows") from None
 
+    @classmethod
+    def _read(cls, found: Any) -> Self:
+        return cls.of(*(microseconds(found[name]) for name in ("length", "slide", "offset")))
+
     def hold(self, starts: np.ndarray, ends: np.ndarray) -> bool:
         """Whether all rows are in windows of this kind."""
+        if self.kind == "session":
+            return bool((ends - starts >= self.length_us).all())
         fit = (ends - starts == self.length_us) & ((starts - self.offset_us) % self.slide_us == 0)
         return bool(fit.all())
 
     def __str__(self) -> str:
         if self.kind == "all":
             return "one window for all rows"
+        if self.kind == "session":
+            return f"sessions with a gap of {written(self.length_us)}"
         told = f"windows of {written(self.length_us)}"
+        if self.kind == "trailing":
+            return f"{told} that end where a group has rows"
         if self.kind == "sliding":
             told += f" every {written(self.slide_us)}"
         return told + (f" from {written(self.offset_us)} on" if self.offset_us else "")
@@ -107,7 +137,8 @@ def within(table: pa.Table, keys: Sequence[str], size_us: int) -> np.ndarray | N
     """A mask of the rows that make up windows of `size_us` with each row of the stream in one of them.
 
     None means all rows, as with windows side by side; of overlapping ones, those that lie end to end. Raises
-    `SketchError` if none do, and for windows that don't fit into the larger ones.
+    `SketchError` if none do, and for windows that don't fit into the larger ones, such as a session over two
+    of them.
     """
     starts, ends = edges(table)
     windows = windows_in(table)
@@ -125,7 +156,7 @@ def within(table: pa.Table, keys: Sequence[str], size_us: int) -> np.ndarray | N
                 "would count twice or not at all; sketch tumbling windows for that"
             )
         return starts % windows.length_us == 0
-    if windows is None:
+    if windows is None or windows.kind == "trailing":
         check_apart(table, keys)
     if bool((ends > starts - starts % size_us + size_us).any()):
         told = windows or f"windows of {written(int((ends - starts).max()))}"
@@ -139,7 +170,7 @@ def end_to_end(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     Raises `SketchError` if windows overlap and don't lie end to end from the first to the last.
     """
     windows = windows_in(table)
-    if windows is None:
+    if windows is None or windows.kind == "trailing":
         check_apart(table, keys)
     if windows is None or windows.kind != "sliding" or not table.num_rows:
         return table
@@ -164,9 +195,39 @@ def check_apart(table: pa.Table, keys: Sequence[str]) -> None:
     if len(at):
         one, other = (f"{_moment(starts[i])} to {_moment(ends[i])}" for i in (at[0], at[0] + 1))
         raise SketchError(
-            f"the windows {one} and {other} of one group overlap, and the table's metadata doesn't say how: "
-            "rows that are in both would count twice; keep only windows that don't overlap"
+            f"the windows {one} and {other} of one group overlap, and the table's metadata doesn't say "
+            "that they lie end to end: rows that are in both would count twice; keep only windows that don't "
+            "overlap"
         )
+
+
+def not_covered(table: pa.Table, later: pa.Table) -> np.ndarray:
+    """A mask of the rows of a table that lie in no window of the same group in a later one.
+
+    The later table's own windows of one group must not cover each other.
+    """
+    keys, index = table.schema.names[2 : len(table.schema) - len(_aggregates(table.schema))], GroupIndex()
+    both = [later, table]
+    own = [
+        index.number(np.zeros(one.num_rows, np.int64), [as_array(one.column(key)) for key in keys])
+        for one in both
+    ]
+    times = [edges(one) for one in both]
+    old = np.repeat([False, True], [later.num_rows, table.num_rows])
+    groups = np.concatenate(own)
+    starts, ends = (np.concatenate([time[at] for time in times]) for at in (0, 1))
+    order = np.lexsort((old, starts, groups))
+    groups, ends, old_sorted = groups[order], ends[order], old[order]
+    # The last of the later windows that begins no later, if it is of the same group.
+    last = np.maximum.accumulate(np.where(old_sorted, -1, np.arange(len(order))))
+    covered = (last >= 0) & old_sorted & (groups[last] == groups) & (ends[last] >= ends)
+    found = np.empty(len(order), bool)
+    found[order] = covered
+    return ~found[later.num_rows :]
+
+
+def _aggregates(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if field.metadata and METADATA in field.metadata]
 
 
 def _moment(time_us: int) -> str:

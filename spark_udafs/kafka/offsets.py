@@ -149,7 +149,7 @@ def last_window_end(known: Mapping[TopicPartition, Known], window: Window) -> in
     """
     latest = (k.position.time.latest_us for k in known.values())
     seen = [time for time in latest if time > EARLIEST]
-    return max((window.last_end(window.pane_start(s)) for s in seen), default=EARLIEST)
+    return max((window.last_end(s) for s in seen), default=EARLIEST)
 
 
 def _by_topic(places: Mapping[TopicPartition, Any]) -> dict[str, dict[str, Any]]:

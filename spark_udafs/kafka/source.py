@@ -32,6 +32,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ...operators.definition.stream import Stream
+from ...operators.definition.windows import Tumbling
 from ...operators.kafka.secrets import Settings
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.sketching.clock import wall_clock
@@ -84,7 +85,8 @@ def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource
     Spark shows a source's name and options in plans, events and statements, but never the class, which it
     gets pickled. So the stream and its settings, passwords among them, travel in the class.
 
-    Raises `ValueError` for a stream that needs what no task keeps: rows of earlier batches, or tables.
+    Raises `ValueError` for a stream that needs what no task keeps, rows of earlier batches or tables, and for
+    windows that are not side by side, which are merged by the consumer alone.
     """
     if stream.tables:
         raise ValueError(
@@ -95,6 +97,12 @@ def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource
         raise ValueError(
             "on_spark: the stream has deduplicate(), which Spark's tasks have no state for; run it by "
             ".run(...), or give sketch() a DataFrame after Spark's own dropDuplicatesWithinWatermark"
+        )
+    if stream.window is not None and not isinstance(stream.window, Tumbling):
+        told = " ".join(stream.window.definition().values())
+        raise ValueError(
+            f"on_spark: the stream has the windows {told}, which only the consumer merges; run it by "
+            ".run(...), or sketch(df) with Spark's own sliding window(...)"
         )
     label = f"{NAME}-{uuid.uuid4().hex[:8]}"
     # A class that is not in a module is pickled whole, not by its name.

@@ -41,19 +41,22 @@ class LogState:
 
 @dataclass(slots=True)
 class Told:
-    """The windows handed over: all that end at or before `until_us`, and those of the panes in `kept`.
+    """The windows handed over: all that end at or before `until_us`, and those that begin as `kept` says.
 
-    Windows of the latter are closed only for now, and were handed over with so many deltas. When a window
-    closes for good, its pane is dropped from `kept`.
+    The latter are closed only for now, and were handed over with so many deltas. When a window closes for
+    good, it is dropped from `kept`. Sessions are too many for that: those that only silence has closed were
+    handed over up to an end, as they were before an offset of the log (`quiet`). Of sessions, `until_us`
+    means those that closed by the time that the watermark was there.
     """
 
     until_us: int = EARLIEST
     kept: dict[int, int] = field(default_factory=dict)
+    quiet: tuple[int, int] = (EARLIEST, 0)
 
     @property
     def progress(self) -> tuple[int, int]:
         """Grows with each window handed over; orders states that begin at the same place of the log."""
-        return self.until_us, sum(self.kept.values())
+        return self.until_us, sum(self.kept.values()) + self.quiet[1]
 
 
 def read_state(told: str) -> tuple[LogState, Told]:
@@ -71,7 +74,8 @@ def read_state(told: str) -> tuple[LogState, Told]:
         closed_us = found["closed"]
         epochs = {Input(topic, number): epoch for topic, number, epoch in found.get("epochs", [])}
         state = LogState(marks, account, closed_us, found.get("due", closed_us), duplicates, overlaps, epochs)
-        return state, Told(found["told"], kept)
+        quiet_us, position = found.get("quiet", Told().quiet)
+        return state, Told(found["told"], kept, (quiet_us, position))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeltaError(f"the merger's kept state is damaged ({error}): {told[:200]!r}") from None
 
@@ -100,6 +104,7 @@ def written(state: LogState, told: Told) -> str:
         "due": state.due_us,
         "told": told.until_us,
         "kept": {str(pane): deltas for pane, deltas in told.kept.items()},
+        "quiet": list(told.quiet),
         "extra": [state.duplicates, state.overlaps],
         "epochs": [[*where, epoch] for where, epoch in state.epochs.items()],
     }

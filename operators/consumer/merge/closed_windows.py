@@ -4,13 +4,12 @@ oldest.
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
-
 import pyarrow as pa
 
+from ...table.final import is_final, with_final
 from ...table.schema import START
+from ...table.windows import not_covered, windows_told
+from .on_disk import on_disk
 
 MEMORY_BYTES = 64 * 1024 * 1024
 """What closed windows may take in memory; beyond, they go to a temporary file (TMPDIR says where)."""
@@ -22,7 +21,8 @@ KEPT_BYTES = 1024 * 1024 * 1024
 class ClosedWindows:
     """Tables of closed windows, in the order they closed; one that comes again replaces the first.
 
-    `most` is how many are kept; None keeps all, whatever they take.
+    Sessions come many in a table; one that comes again, longer, replaces those of its keys that it covers.
+    `most` is how many tables are kept; None keeps all, whatever they take.
 
     >>> closed = ClosedWindows(pa.schema([(START, pa.int64()), ("n", pa.int64())]), most=2)
     >>> for start in (1, 2, 3, 3):
@@ -44,17 +44,23 @@ class ClosedWindows:
         self._kept_bytes = kept_bytes
         self._tables: dict[tuple[int, object], pa.Table] = {}
         self._spilled: set[tuple[int, object]] = set()
-        self._held = self._stored = 0
+        self._held = self._stored = self._added = 0
+        windows = windows_told(schema)
+        self._sessions = windows is not None and windows.kind == "session"
+        self._not_final: set[tuple[int, object]] = set()
 
     def add(self, partition: int, table: pa.Table) -> None:
         """Keep a window that a partition of the table topic has closed."""
-        key = (partition, table.column(START)[0].as_py())
+        key = self._key(partition, table)
         self._drop(key)
-        self._tables[key] = table
-        self._held += table.nbytes
+        if self._sessions:
+            for other, left in _without(self._tables, self._not_final, partition, table).items():
+                self._drop(other)
+                self._keep(other, left, False)
+        self._keep(key, table, is_final(table))
         if self._held > self._memory_bytes:
             fresh = [key for key in self._tables if key not in self._spilled]
-            self._tables |= _on_disk({key: self._tables[key] for key in fresh})
+            self._tables |= on_disk({key: self._tables[key] for key in fresh})
             self._spilled.update(fresh)
             self._stored, self._held = self._stored + self._held, 0
         while self._most is not None and len(self._tables) > 1 and self._too_much():
@@ -64,14 +70,31 @@ class ClosedWindows:
         """All of them as one table, by window, with those still `filling`; what is on disk stays there."""
         found = dict(self._tables)
         for partition, table in filling or ():
-            found[partition, table.column(START)[0].as_py()] = table
-        tables = [found[key] for key in sorted(found, key=lambda key: (key[1], key[0]))]
-        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+            if self._sessions:
+                found |= _without(found, self._not_final, partition, table)
+            found[self._key(partition, table)] = table
+        if not found:
+            return self._schema.empty_table()
+        table = pa.concat_tables(found[key] for key in sorted(found, key=lambda key: (key[1], key[0])))
+        return with_final(table, not filling and not self._not_final)
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of the tables in memory."""
         return self._held
+
+    def _key(self, partition: int, table: pa.Table) -> tuple[int, object]:
+        first = table.column(START)[0].as_py()
+        self._added += 1
+        # Sessions that closed together need have no start of their own.
+        return (partition, (first, self._added)) if self._sessions else (partition, first)
+
+    def _keep(self, key: tuple[int, object], table: pa.Table, final: bool | None) -> None:
+        if table.num_rows:
+            self._tables[key] = table
+            self._held += table.nbytes
+            if not final:
+                self._not_final.add(key)
 
     def _too_much(self) -> bool:
         assert self._most is not None
@@ -79,6 +102,7 @@ class ClosedWindows:
 
     def _drop(self, key: tuple[int, object]) -> None:
         table = self._tables.pop(key, None)
+        self._not_final.discard(key)
         if table is None:
             return
         if key in self._spilled:
@@ -88,16 +112,17 @@ class ClosedWindows:
             self._held -= table.nbytes
 
 
-def _on_disk(tables: dict[tuple[int, object], pa.Table]) -> dict[tuple[int, object], pa.Table]:
-    """The same tables, mapped from a file that is removed once none of them is used any more."""
-    handle, name = tempfile.mkstemp(prefix="streamgauge-windows-", suffix=".arrow")
-    os.close(handle)
-    schema = next(iter(tables.values())).schema
-    try:
-        with pa.OSFile(name, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for table in tables.values():
-                writer.write_batch(table.combine_chunks().to_batches()[0])
-        mapped = pa.ipc.open_file(pa.memory_map(name))
-        return {key: pa.Table.from_batches([mapped.get_batch(at)]) for at, key in enumerate(tables)}
-    finally:
-        Path(name).unlink()
+def _without(
+    tables: dict[tuple[int, object], pa.Table],
+    chosen: set[tuple[int, object]],
+    partition: int,
+    later: pa.Table,
+) -> dict[tuple[int, object], pa.Table]:
+    """Those of the chosen tables of a partition that lose sessions to later ones, with what is left."""
+    found = {}
+    for key in chosen:
+        if key[0] == partition and key in tables:
+            kept = not_covered(tables[key], later)
+            if not kept.all():
+                found[key] = tables[key].filter(pa.array(kept))
+    return found

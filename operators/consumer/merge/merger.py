@@ -1,9 +1,9 @@
 """Deltas in, closed windows out: the state of the merging worker, without any Kafka.
 
-Windows are given out in order when `closing` says that they may close. Those that close for good come once,
-and rows that come for them later are late. A window that only silence has closed is given out and kept: rows
-that follow for it count, and if there are any, it comes again, whole, when it closes next, in another silence
-or for good. If there are none, it is dropped silently.
+Windows are given out in order when `closing` says that they may close (`open_windows`). Those that close for
+good come once, and rows that come for them later are late. A window that only silence has closed is given out
+and kept: rows that follow for it count, and if there are any, it comes again, whole, when it closes next, in
+another silence or for good. If there are none, it is dropped silently.
 
 One `Merger` follows one partition of the table topic. The log alone decides what it does, so reading the log
 again gives the same windows. Only how often a kept window comes before it is final depends on when it is
@@ -12,35 +12,24 @@ asked for: if all of the log is read before asking, it comes once, with all its 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from ...definition.stream import Stream
+from ...definition.windows import Session
 from ...sketching.closing import Mark, closing, tell
 from ...sketching.delta import Delta
 from ...sketching.position import Input, Position
-from ...table.merge import Accumulator
-from ...table.schema import START, schema_of
+from ...table.final import with_final
+from ...table.schema import schema_of
 from ..log.faults import DeltaError
 from ..log.state import LogState, Told, read_state, written
 from ..options import DeliveryName
-
-
-@dataclass(slots=True)
-class _Open:
-    """A pane that may still get rows, and where the log and the merger were before the pane's first row.
-
-    `deltas` is the number of deltas that brought it rows.
-    """
-
-    sketches: Accumulator
-    offset: int
-    before: LogState
-    deltas: int = 0
+from .open_windows import Due, OpenWindows, Origin
+from .paned_windows import PanedWindows
+from .session_windows import SessionWindows
 
 
 class Merger:
@@ -62,11 +51,12 @@ class Merger:
         self._fingerprint = stream.fingerprint()
         self._schema = schema_of(stream)
         self._delivery = delivery
+        self._open = self._none_open()
+        self._due: Due | None = None
         self.inputs = set(inputs)
         self.state = LogState()
         self._told = Told()
         self._position = 0
-        self._open: dict[int, _Open] = {}
         self._marks: dict[str, tuple[int, LogState]] = {}
         self._sources: dict[str, str] = {}
 
@@ -91,18 +81,16 @@ class Merger:
             self.state.duplicates += delta.next > delta.first  # word of a claim is no row's
             self._close_up(delta)
             return False
-        missed = 0
-        for pane, rows in _panes(delta.table):
-            if self._window.last_end(pane) <= self.state.closed_us:
-                continue
-            if pane not in self._open:
-                before = before or self.state.copy()
-                self._open[pane] = _Open(Accumulator(self._schema), begin, before)
-            self._open[pane].sketches.fold(rows)
-            self._open[pane].deltas += 1
-        for pane, messages in delta.messages.items():
-            if self._window.last_end(pane) <= self.state.closed_us:
-                missed += messages
+        closed_us = self.state.closed_us
+
+        def origin() -> Origin:
+            nonlocal before
+            before = before or self.state.copy()
+            return Origin(begin, before)
+
+        if delta.table is not None:
+            self._open.take(delta.table, origin, offset, closed_us)
+        missed = sum(n for pane, n in delta.messages.items() if self._window.pane_over(pane) <= closed_us)
         account = replace(
             delta.account, counted=delta.account.counted - missed, late=delta.account.late + missed
         )
@@ -114,10 +102,11 @@ class Merger:
     def due(self) -> pa.Table | None:
         """The earliest closed window that was not handed over as it is now, if there is one.
 
-        It comes again after a restart until `told` notes that it was handed over.
+        Of sessions, all that closed together. It comes again after a restart until `told` notes that it was
+        handed over. Whether it is final, `table.final.is_final` tells.
         """
-        pane = self._next_due()
-        return None if pane is None else self._open[pane].sketches.table()
+        self._due = self._open.due(self.state.due_us, self._told)
+        return None if self._due is None else with_final(self._due.table(), self._due.final)
 
     @property
     def final(self) -> bool:
@@ -127,10 +116,9 @@ class Merger:
 
     def told(self) -> None:
         """Note that the window that `due` gave was handed over."""
-        pane = self._next_due()
-        assert pane is not None
-        self._told.kept[pane] = self._open[pane].deltas
-        self._next_due()  # and dropped at once if it is closed for good
+        assert self._due is not None
+        self._open.note(self._due, self._told, self._position)
+        self._due = None
 
     def close(self) -> list[pa.Table]:
         """All windows that are due, earliest first; notes that they were handed over."""
@@ -142,7 +130,12 @@ class Merger:
 
     def close_all(self) -> list[pa.Table]:
         """All windows that were not handed over as they are now; they stay open for later rows."""
-        return [self._open[pane].sketches.table() for pane in sorted(self._open) if not self._is_told(pane)]
+        return [with_final(table, False) for table in self._open.filling(self._told)]
+
+    @property
+    def open_windows(self) -> OpenWindows:
+        """The windows that may still get rows, to see what they take."""
+        return self._open
 
     def held(self) -> tuple[int, int]:
         """How many windows are open, and of how many groups."""
@@ -159,8 +152,8 @@ class Merger:
         That is the first delta of the oldest window that was not handed over or may come again, so that every
         such window becomes whole again; or an earlier delta of which only a part has come.
         """
-        places = [(pane.offset, pane.before) for pane in self._open.values()]
-        oldest = min((*places, *self._marks.values()), key=lambda place: place[0], default=None)
+        places = (*self._open.origins(), *self._marks.values())
+        oldest = min(places, key=lambda place: place[0], default=None)
         offset, state = oldest or (self._position, self.state)
         return offset, written(state, self._told)
 
@@ -168,28 +161,13 @@ class Merger:
         """Take up the state that `resume_point` gave. Raises `DeltaError` if it is damaged."""
         self.state, self._told = read_state(told)
         self._position = offset
-        self._open.clear()
+        self._open, self._due = self._none_open(), None
         self._marks.clear()
 
-    def _is_told(self, pane: int) -> bool:
-        """Whether its window was handed over with all that is in it now, by this or an earlier merger."""
-        if self._window.last_end(pane) <= self._told.until_us:
-            return True
-        return self._open[pane].deltas <= self._told.kept.get(pane, 0)
-
-    def _next_due(self) -> int | None:
-        """The pane of the window to hand over next; earlier ones that are closed for good are dropped."""
-        for pane in sorted(self._open):
-            end = self._window.last_end(pane)
-            if end > self.state.due_us:
-                break
-            if not self._is_told(pane):
-                return pane
-            if end <= self.state.closed_us:
-                self._told.until_us = max(self._told.until_us, end)
-                self._told.kept.pop(pane, None)
-                del self._open[pane]
-        return None
+    def _none_open(self) -> OpenWindows:
+        if isinstance(self._window, Session):
+            return SessionWindows(self._schema, self._window)
+        return PanedWindows(self._schema, self._window)
 
     def _stale(self, delta: Delta) -> bool:
         """Whether another worker has claimed the input partition since the sender did."""
@@ -240,13 +218,4 @@ class Merger:
             found = closing(marks.values(), self._window, self.stream.delay_us)
             self.state.closed_us = max(self.state.closed_us, found.final_us)
             self.state.due_us = max(self.state.closed_us, found.due_us)
-
-
-def _panes(table: pa.Table | None) -> Iterator[tuple[int, pa.Table]]:
-    """Split a table, which is ordered by pane, into its panes."""
-    if table is None:
-        return
-    starts = table.column(START).combine_chunks().view(pa.int64()).to_numpy()
-    edges = [0, *(np.flatnonzero(np.diff(starts)) + 1).tolist(), len(starts)] if len(starts) else []
-    for low, high in itertools.pairwise(edges):
-        yield int(starts[low]), table.slice(low, high - low)
+            self._open.close(self.state.closed_us, self._told)

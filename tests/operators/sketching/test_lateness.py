@@ -23,8 +23,8 @@ def judged(times: list[int], cuts: list[int] | None = None, time: PartitionTime 
     edges = [0, *(cuts or []), len(times)]
     for low, high in itertools.pairwise(edges):
         part = np.array(times[low:high], np.int64)
-        found = time.late(part, MINUTE, DELAY, HOUR)
-        late += [False] * len(part) if found is None else found.tolist()
+        found = time.reached(part, MINUTE, DELAY, HOUR)
+        late += [False] * len(part) if found is None else (MINUTE.last_ends(part) <= found).tolist()
     return late, time
 
 
@@ -85,7 +85,9 @@ def test_of_rows_far_apart_the_earliest_is_believed() -> None:
 
 def test_without_a_limit_every_row_moves_time() -> None:
     time = PartitionTime()
-    assert time.late(np.array([0, 24 * HOUR, SECOND]), MINUTE, DELAY, -1).tolist() == [False, False, True]
+    times = np.array([0, 24 * HOUR, SECOND])
+    reached = time.reached(times, MINUTE, DELAY, -1)
+    assert (MINUTE.last_ends(times) <= reached).tolist() == [False, False, True]
     assert time.seen_us == 24 * HOUR
 
 
@@ -128,5 +130,5 @@ def test_broken_clocks_are_told_by_the_wall_and_by_the_message(time: int, stamp:
 def test_nothing_read_nothing_told() -> None:
     none = np.array([], np.int64)
     assert broken_clocks(none, none, HOUR, NOW) is None
-    assert PartitionTime().late(none, MINUTE, DELAY, HOUR) is None
+    assert PartitionTime().reached(none, MINUTE, DELAY, HOUR) is None
     assert PartitionTime().latest_us == PartitionTime().watermark(DELAY) == EARLIEST

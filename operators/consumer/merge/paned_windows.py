@@ -1,0 +1,284 @@
+"""Windows made of panes that may still get rows: tumbling, hopping and sliding ones."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from ....sketches.core.columns import as_array
+from ....sketches.core.held import held_bytes
+from ...definition.windows import EARLIEST, Paned, Sliding
+from ...sketching.grouping import GroupIndex
+from ...table.merge import Accumulator
+from ...table.schema import END, START, keys_of
+from ..log.state import Told
+from .on_disk import on_disk
+from .open_windows import Due, Origin
+from .slices import Slices, whole
+
+
+class _Part:
+    """Rows of one pane that count from the same window on; `deltas` is how many deltas brought them."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._live = Accumulator(schema)
+        self._stored: pa.Table | None = None
+        self._table: pa.Table | None = None
+        self.deltas = 0
+
+    def fold(self, rows: pa.Table) -> None:
+        self._table = None
+        self._live.fold(rows)
+        self.deltas += 1
+
+    def table(self) -> pa.Table:
+        if self._stored is not None and len(self._live):
+            merged = Accumulator(self._schema)
+            merged.fold(self._stored)
+            merged.fold(self._live.table())
+            return merged.table()
+        return self._live.table() if self._stored is None else self._stored
+
+    def kept_table(self) -> pa.Table:
+        """Its table, which is made once as long as no rows are added."""
+        if self._table is None:
+            self._table = self.table()
+        return self._table
+
+    def store(self, stored: pa.Table) -> None:
+        self._stored, self._live, self._table = stored, Accumulator(self._schema), None
+
+    @property
+    def nbytes(self) -> int:
+        made = 0 if self._table is None else self._table.nbytes
+        return held_bytes(self._live) + made
+
+
+@dataclass(slots=True)
+class _Pane:
+    """A pane's rows, by the end of the first window that counts them; and its origin."""
+
+    origin: Origin
+    parts: dict[int, _Part] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A window that closed for good and was not handed over; without a table if all of it was before."""
+
+    start_us: int
+    due: Due | None
+    end_us: int
+    origin: Origin
+
+
+class PanedWindows:
+    """The windows of panes (see `OpenWindows`)."""
+
+    def __init__(self, schema: pa.Schema, window: Paned) -> None:
+        self._schema = schema
+        self._window = window
+        self._single = window.size_us == window.every_us
+        self._panes: dict[int, _Pane] = {}
+        self._order: list[int] = []
+        self._ready: deque[_Ready] = deque()
+        self._closed = EARLIEST
+        self._slices = Slices(schema, window, self._main)
+        self._for_now: Slices | None = None
+
+    def take(self, table: pa.Table, origin: Callable[[], Origin], offset: int, closed_us: int) -> None:
+        """See `OpenWindows`."""
+        self._for_now = None
+        for pane, end, rows in _panes(table):
+            if self._window.pane_over(pane) <= closed_us:
+                continue
+            if pane not in self._panes:
+                self._panes[pane] = _Pane(origin())
+                insort(self._order, pane)
+            # Windows that have closed by now are put aside already: these rows are of the next ones.
+            end = max(end, self._window.first_end(max(pane, closed_us)))
+            parts = self._panes[pane].parts
+            if end not in parts:
+                parts[end] = _Part(self._schema)
+            parts[end].fold(rows)
+
+    def close(self, closed_us: int, told: Told) -> None:
+        """See `OpenWindows`."""
+        if closed_us <= self._closed:
+            return
+        for end in self._ends(self._closed, closed_us):
+            self._put_aside(end, told)
+        self._closed = closed_us
+        while self._order and self._window.last_end(self._order[0]) <= closed_us:
+            del self._panes[self._order.pop(0)]
+
+    def due(self, due_us: int, told: Told) -> Due | None:
+        """See `OpenWindows`."""
+        while self._ready:
+            first = self._ready[0]
+            if first.due is not None:
+                return first.due
+            self._tell(first, told)
+        for end in self._ends(self._closed, due_us):
+            if self._fresh(end, told):
+                return Due(end, False, partial(self._whole, end))
+        return None
+
+    def note(self, due: Due, told: Told, position: int) -> None:
+        """See `OpenWindows`."""
+        if due.final:
+            self._tell(self._ready[0], told)
+        else:
+            told.kept[due.end_us - self._window.size_us] = self._deltas(due.end_us)
+
+    def filling(self, told: Told) -> list[pa.Table]:
+        """See `OpenWindows`."""
+        closed = [ready.due.table() for ready in self._ready if ready.due is not None]
+        latest = self._window.last_end(self._order[-1]) if self._order else EARLIEST
+        ends = list(self._ends(self._closed, latest))
+        return closed + [self._whole(end) for end in ends if self._fresh(end, told)]
+
+    def origins(self) -> Iterable[Origin]:
+        """See `OpenWindows`."""
+        return itertools.chain(
+            (ready.origin for ready in self._ready if ready.due is not None),
+            (pane.origin for pane in self._panes.values()),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """See `OpenWindows`."""
+        parts = (part for pane in self._panes.values() for part in pane.parts.values())
+        return held_bytes(self._slices) + sum(part.nbytes for part in parts)
+
+    def largest(self) -> list[tuple[str, int]]:
+        """See `OpenWindows`."""
+        sizes = {start: sum(p.nbytes for p in pane.parts.values()) for start, pane in self._panes.items()}
+        first = sorted(sizes, key=lambda start: -sizes[start])[:3]
+        return [(f"the rows from {np.datetime64(start, 'us')} on", sizes[start]) for start in first]
+
+    def spill(self) -> None:
+        """See `OpenWindows`."""
+        parts = {
+            (start, end): part for start, pane in self._panes.items() for end, part in pane.parts.items()
+        }
+        for at, table in on_disk({at: part.table() for at, part in parts.items()}).items():
+            parts[at].store(table)
+
+    def _tell(self, ready: _Ready, told: Told) -> None:
+        self._ready.popleft()
+        told.until_us = max(told.until_us, ready.end_us)
+        told.kept.pop(ready.start_us, None)
+
+    def _put_aside(self, end: int, told: Told) -> None:
+        start = end - self._window.size_us
+        fresh = self._fresh(end, told)
+        if not fresh and start not in told.kept:
+            return
+        held = self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]
+        origin = min((self._panes[pane].origin for pane in held), key=lambda origin: origin.offset)
+        due = None
+        if fresh:
+            table = self._final(end)
+            due = Due(end, True, table)
+        self._ready.append(_Ready(start, due, end, origin))
+
+    def _final(self, end: int) -> Callable[[], pa.Table]:
+        """The table of a window whose panes get no more rows that it would count."""
+        if self._single:
+            return self._panes[end - self._window.size_us].parts[end].table
+        table = self._made(end, self._slices)
+        return lambda: table
+
+    def _whole(self, end: int) -> pa.Table:
+        """The table of a window as it is now; leaves all as it is."""
+        if self._single:
+            return self._panes[end - self._window.size_us].parts[end].table()
+        # Asked for in the order of their ends, windows share their parts until rows are added.
+        if self._for_now is None or not self._for_now.goes_on(end):
+            self._for_now = Slices(self._schema, self._window, self._main)
+        return self._made(end, self._for_now)
+
+    def _made(self, end: int, slices: Slices) -> pa.Table:
+        start = end - self._window.size_us
+        parts = slices.parts(end, self._order)
+        parts += [part.kept_table() for part in self._behind(start, end)]
+        table = whole(self._schema, parts, start, end)
+        return self._of_last(table, end) if isinstance(self._window, Sliding) else table
+
+    def _of_last(self, table: pa.Table, end: int) -> pa.Table:
+        """Of a window's groups those that have a row in its last pane."""
+        keys, index = keys_of(self._schema), GroupIndex()
+        last = self._main(end - self._window.pane_us)
+
+        def numbered(rows: pa.Table) -> np.ndarray:
+            return index.number(np.zeros(rows.num_rows, np.int64), [as_array(rows.column(k)) for k in keys])
+
+        numbered(last)
+        known = len(index)
+        return table.filter(pa.array(numbered(table) < known))
+
+    def _main(self, pane: int) -> pa.Table:
+        """The rows of a pane that count in all of its windows."""
+        part = self._panes[pane].parts.get(self._window.first_end(pane))
+        return self._schema.empty_table() if part is None else part.kept_table()
+
+    def _behind(self, start: int, end: int) -> Iterator[_Part]:
+        """The rows in a window that are of some of their panes' windows only, this one among them."""
+        for pane in self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]:
+            parts = self._panes[pane].parts
+            if len(parts) > 1 or self._window.first_end(pane) not in parts:
+                first = self._window.first_end(pane)
+                yield from (parts[at] for at in sorted(parts) if first < at <= end)
+
+    def _deltas(self, end: int) -> int:
+        """How many times deltas brought rows to a window."""
+        if isinstance(self._window, Sliding):
+            last = self._panes.get(end - self._window.pane_us)
+            if last is None or end not in last.parts:
+                return 0
+        start, found = end - self._window.size_us, 0
+        for pane in self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]:
+            found += sum(part.deltas for at, part in self._panes[pane].parts.items() if at <= end)
+        return found
+
+    def _fresh(self, end: int, told: Told) -> bool:
+        """Whether a window holds anything that was not handed over, by this or an earlier merger."""
+        if end <= told.until_us:
+            return False
+        return self._deltas(end) > told.kept.get(end - self._window.size_us, 0)
+
+    def _ends(self, after: int, until: int) -> Iterator[int]:
+        """The ends of windows with panes that lie after one time, up to another, earliest first."""
+        window, order = self._window, self._order
+        end = window.first_end(after) if after > EARLIEST else EARLIEST
+        while True:
+            # The first pane of the window, or the next there is.
+            at = bisect_left(order, end - window.size_us)
+            if at == len(order):
+                return
+            end = max(end, window.first_end(order[at]))
+            if end > until:
+                return
+            yield end
+            end += window.every_us
+
+
+def _panes(table: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
+    """Split a table, which is ordered by pane and first window, into these."""
+    columns = [table.column(name).combine_chunks().view(pa.int64()).to_numpy() for name in (START, END)]
+    starts, ends = columns
+    if not len(starts):
+        return
+    new = (np.diff(starts) != 0) | (np.diff(ends) != 0)
+    edges = [0, *(np.flatnonzero(new) + 1).tolist(), len(starts)]
+    for low, high in itertools.pairwise(edges):
+        yield int(starts[low]), int(ends[low]), table.slice(low, high - low)

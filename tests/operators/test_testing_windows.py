@@ -1,0 +1,93 @@
+"""Hopping, sliding and session windows in the driver: silence, windows that come again, and what is final."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.table.final import is_final
+from streamgauge.operators.testing import StreamTester
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SOURCE = Stream.from_batches({"at": pl.Datetime("us", "UTC"), "user": pl.String}, time="at").group_by("user")
+HOPPING = SOURCE.hopping("30s", every="10s", delay="5s").agg(n=count())
+SLIDING = SOURCE.sliding("30s", step="10s", delay="5s").agg(n=count())
+SESSION = SOURCE.session("20s", delay="5s").agg(n=count())
+
+
+def at(second: float, user: str = "ann") -> dict[str, object]:
+    return {"at": START + timedelta(seconds=second), "user": user}
+
+
+def told(tester: StreamTester) -> list[tuple[object, ...]]:
+    """User, the second that a window begins and ends with, and its rows."""
+    found = tester.windows()
+    edges = [((found[name] - START).dt.total_seconds()) for name in ("window_start", "window_end")]
+    return sorted(zip(found["user"], *edges, found["n"]), key=lambda row: (row[2], row[1], row[0]))
+
+
+def test_hopping_windows_close_one_after_the_other_as_time_goes_on() -> None:
+    tester = StreamTester(HOPPING)
+    tester.feed([at(1), at(12), at(13, "bob"), at(25)])
+    assert told(tester) == [("ann", -20, 10, 1), ("ann", -10, 20, 2), ("bob", -10, 20, 1)]
+    # In the silence, each window closes for now as the clock passes its end and the delay.
+    assert told(tester.advance(15)) == [("ann", 0, 30, 3), ("bob", 0, 30, 1)]
+    assert told(tester.advance(30)) == [("ann", 10, 40, 2), ("bob", 10, 40, 1), ("ann", 20, 50, 1)]
+    # A row of the pause: the windows that it is in come again, whole, once rows are past them.
+    tester.feed([at(33), at(61)])
+    tables = tester.tables()
+    assert is_final(tables) and tables.column("n").to_pylist() == [3, 1, 2]
+
+
+def test_a_row_that_is_late_for_some_windows_counts_in_the_others() -> None:
+    tester = StreamTester(HOPPING)
+    assert tester.feed([at(40), at(12), at(2)]) == Account(read=3, counted=2, late=1)
+    assert told(tester.finish()) == [("ann", end - 30, end, 1) for end in (40, 50, 60, 70)]
+
+
+def test_sliding_windows_end_where_a_group_has_rows() -> None:
+    tester = StreamTester(SLIDING)
+    tester.feed([at(1), at(2), at(13, "bob"), at(25), at(100)])
+    assert told(tester.finish()) == [
+        ("ann", -20, 10, 2),
+        ("bob", -10, 20, 1),
+        ("ann", 0, 30, 3),
+        ("ann", 80, 110, 1),
+    ]
+
+
+def test_sessions_close_after_their_gap_and_a_longer_one_replaces_them() -> None:
+    tester = StreamTester(SESSION)
+    tester.feed([at(0), at(5, "bob"), at(15)])
+    assert tester.advance(24).windows().height == 0
+    closed = tester.advance(2).tables()
+    assert is_final(closed) is False and closed.column("n").to_pylist() == [2, 1]
+    # One of them goes on with rows of the pause; the other is not told again.
+    tester.feed([at(34), at(80)])
+    assert told(tester) == [("ann", 0, 54, 3)]
+
+
+def test_sessions_that_came_again_stand_once_in_what_is_kept() -> None:
+    tester = StreamTester(SESSION)
+    tester.feed([at(0), at(5, "bob"), at(15)])
+    tester.advance(26)
+    tester.feed([at(34), at(80)])
+    assert told(tester.finish()) == [("bob", 5, 25, 1), ("ann", 0, 54, 3), ("ann", 80, 100, 1)]
+
+
+@pytest.mark.parametrize("stream", [HOPPING, SLIDING, SESSION])
+def test_silence_and_backlogs_lose_and_double_nothing(stream: Stream) -> None:
+    clocked, at_once = StreamTester(stream, partitions=2), StreamTester(stream, partitions=2)
+    rows = [at(second, "ab"[second % 2]) for second in range(0, 300, 3) if second % 90 < 50]
+    for number, row in enumerate(rows):
+        clocked.feed([row], number % 2)
+        clocked.advance(0.5 if number % 30 else 50)
+        at_once.feed([row], number % 2)
+    found = [told(tester.advance(1_000).finish()) for tester in (clocked, at_once)]
+    assert clocked.account == Account(read=len(rows), counted=len(rows))
+    assert found[0] == found[1]
