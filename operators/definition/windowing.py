@@ -100,8 +100,9 @@ class WindowedStream(RowStream):
         `session_window`. It is given out once all partitions are `delay` past that end, together with the
         others of which that is so. A row is late once its partition is `delay` past the end of the session
         that it would be by itself; one that comes after its group's session has ended, and is not late, is of
-        the next. A session that silence alone has closed may come again, longer: it then replaces those of
-        its keys that it overlaps. `max_ahead` and what closes windows are as for `tumbling`.
+        the next. A session that silence alone has closed comes again when it is final, and before if it gets
+        longer: it then replaces those of its keys that it covers. `ToParquet` and `ToTable` wait until it is
+        final. `max_ahead` and what closes windows are as for `tumbling`.
 
         Raises `ValueError` for text that isn't a duration, and if the stream has windows already.
 

@@ -25,7 +25,8 @@ import pyarrow as pa
 
 from ..definition.stream import Stream
 from ..kafka.outgoing import Outgoing
-from ..table.schema import END, START
+from ..table.schema import END, START, keys_of, to_ipc
+from ..table.windows import windows_told
 
 
 class SinkError(Exception):
@@ -68,6 +69,23 @@ class ClosedWindow:
     partition: int
     final: bool
     origin: Origin
+
+    @property
+    def of_sessions(self) -> bool:
+        """Whether it holds sessions, which have no edges in common."""
+        windows = windows_told(self.table.schema)
+        return windows is not None and windows.kind == "session"
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether it holds sessions that may come again, longer, in place of these."""
+        return self.of_sessions and not self.final
+
+    @property
+    def digest(self) -> str:
+        """Of its windows and groups, whatever is kept of them."""
+        rows = to_ipc(self.table.select([START, END, *keys_of(self.table.schema)]), None)
+        return hashlib.sha256(rows).hexdigest()[:16]
 
     @property
     def start_us(self) -> int:

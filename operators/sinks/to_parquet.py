@@ -51,7 +51,9 @@ class ToParquet:
             )
 
     def write(self, window: ClosedWindow) -> None:
-        """See `WritingSink`."""
+        """See `WritingSink`. Sessions are written once they are final."""
+        if window.may_grow:
+            return
         done = Path(self.folder) / self.name(window)
         done.parent.mkdir(parents=True, exist_ok=True)
         unfinished = done.with_name(f".{done.name}.unfinished")
@@ -65,6 +67,8 @@ class ToParquet:
         """A window's file, within the folder."""
         start, end = (_EPOCH + timedelta(microseconds=us) for us in (window.start_us, window.end_us))
         told = f"{_told(start)}-{_told(end)}-{window.partition:04d}-{window.origin.digest}"
+        if window.of_sessions:
+            told += f"-{window.digest}"
         return f"{DAY}={start:%Y-%m-%d}/{told}.parquet"
 
 

@@ -75,7 +75,9 @@ class ToTable:
         return TopicWanted(windows_topic(origin.group_id, origin.fingerprint), 0, config)
 
     def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
-        """See `MessageSink`."""
+        """See `MessageSink`. Sessions are sent once they are final."""
+        if window.may_grow:
+            return
         origin = window.origin
         topic = windows_topic(origin.group_id, origin.fingerprint)
         headers = [

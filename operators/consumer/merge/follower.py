@@ -255,7 +255,8 @@ class LogMerger:
     def _emit_open(self) -> None:
         """Hand over the windows that a bounded run leaves open; a later run goes on with them."""
         for partition, table in self.filling():
-            self._hand_over.take(partition, table, final=False)
+            # Nothing goes on with the windows of a run on its own.
+            self._hand_over.take(partition, table, final=self._plan.options.group_id is None)
             self._closed.add(partition, table)
             self.handed_over += 1
 

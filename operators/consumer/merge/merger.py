@@ -110,9 +110,8 @@ class Merger:
 
     @property
     def final(self) -> bool:
-        """Whether the window that `due` gives is closed for good."""
-        pane = self._next_due()
-        return pane is not None and self._window.last_end(pane) <= self.state.closed_us
+        """Whether the window that `due` gave will not come again: no row counts in it any more."""
+        return self._due is not None and self._due.final
 
     def told(self) -> None:
         """Note that the window that `due` gave was handed over."""

@@ -36,10 +36,9 @@ delta, and where its sketches are."""
 
 @dataclass(slots=True)
 class _Ready:
-    """The sessions that one step of the watermark closed for good; without a table if all were told."""
+    """The sessions that one step of the watermark closed for good."""
 
-    due: Due | None
-    closed_us: int
+    due: Due
     origin: int
 
 
@@ -47,7 +46,8 @@ class SessionWindows:
     """The sessions of a partition of the table topic (see `OpenWindows`).
 
     Sessions are handed over by the step of the watermark that closes them, all in one table. Those that
-    silence alone has closed are told when no part of them is new since (`Told.quiet`).
+    silence alone has closed are told for now when a part of them is new since they last were (`Told.quiet`),
+    and once more when they close for good, so that who can't take a session back may wait for that.
     """
 
     def __init__(self, schema: pa.Schema, window: Session) -> None:
@@ -108,12 +108,10 @@ class SessionWindows:
             return
         self._looked = None
         at, numbers = chosen[closing], part[closing]
-        fresh = self._untold(at, numbers, found, told)[numbers]
-        origin = int(self._at["origin"][at].min())
         if closed_us > told.until_us:
-            made = self._made(at[fresh], numbers[fresh], found) if fresh.any() else None
-            due = None if made is None else Due(closed_us, True, lambda: made)
-            self._ready.append(_Ready(due, closed_us, origin))
+            table = self._made(at, numbers, found)
+            due = Due(closed_us, True, lambda: table)
+            self._ready.append(_Ready(due, int(self._at["origin"][at].min())))
         kept = np.ones(self._length(), bool)
         kept[at] = False
         self._at = {name: column[kept] for name, column in self._at.items()}
@@ -122,11 +120,8 @@ class SessionWindows:
 
     def due(self, due_us: int, told: Told) -> Due | None:
         """See `OpenWindows`."""
-        while self._ready:
-            first = self._ready[0]
-            if first.due is not None:
-                return first.due
-            self._tell(told)
+        if self._ready:
+            return self._ready[0].due
         if due_us <= self._closed or self._looked == (due_us, told.quiet[1]):
             return None
         chosen, found, part = self._ended(due_us)
@@ -140,13 +135,14 @@ class SessionWindows:
     def note(self, due: Due, told: Told, position: int) -> None:
         """See `OpenWindows`."""
         if due.final:
-            self._tell(told)
+            told.until_us = max(told.until_us, self._ready.popleft().due.end_us)
+            self._forget()
         else:
             told.quiet = due.end_us, position
 
     def filling(self, told: Told) -> list[pa.Table]:
         """See `OpenWindows`."""
-        closed = [ready.due.table() for ready in self._ready if ready.due is not None]
+        closed = [ready.due.table() for ready in self._ready]
         chosen = np.arange(self._length())
         if not len(chosen):
             return closed
@@ -175,10 +171,6 @@ class SessionWindows:
         """See `OpenWindows`."""
         self._join()
         self._chunks = on_disk(self._chunks)
-
-    def _tell(self, told: Told) -> None:
-        told.until_us = max(told.until_us, self._ready.popleft().closed_us)
-        self._forget()
 
     def _length(self) -> int:
         """How many partial sessions there are, all of them in `_at`."""
