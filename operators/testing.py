@@ -100,6 +100,7 @@ class StreamTester:
             told,
             open_windows=windows,
             open_groups=groups,
+            state_bytes=self._merger.state_bytes,
             closed_windows=self._told,
             owned=True,
             caught_up=True,

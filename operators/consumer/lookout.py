@@ -78,6 +78,7 @@ class Lookout:
             overlaps=sum(own.overlaps for own in merger.states()),
             open_windows=windows,
             open_groups=groups,
+            state_bytes=merger.state_bytes(),
             closed_windows=merger.handed_over,
             since_progress=now - self._progressed,
             stalled_seconds=0.0 if waiting is None else now - max(waiting, self._progressed),

@@ -147,6 +147,11 @@ class LogMerger:
             sizes = [merger.held() for merger in self.mergers.values()]
         return sum(windows for windows, _ in sizes), sum(groups for _, groups in sizes)
 
+    def state_bytes(self) -> int:
+        """Bytes of memory that the open windows take."""
+        with self.lock:
+            return sum(merger.state_bytes for merger in self.mergers.values())
+
     def filling(self) -> list[tuple[int, pa.Table]]:
         """The open windows as they are now, each with its partition of the table topic."""
         with self.lock:

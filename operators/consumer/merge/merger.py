@@ -27,7 +27,7 @@ from ...table.schema import schema_of
 from ..log.faults import DeltaError
 from ..log.state import LogState, Told, read_state, written
 from ..options import DeliveryName
-from .open_windows import Due, OpenWindows, Origin
+from .open_windows import Beginning, Due, OpenWindows
 from .paned_windows import PanedWindows
 from .session_windows import SessionWindows
 
@@ -83,10 +83,10 @@ class Merger:
             return False
         closed_us = self.state.closed_us
 
-        def origin() -> Origin:
+        def origin() -> Beginning:
             nonlocal before
             before = before or self.state.copy()
-            return Origin(begin, before)
+            return Beginning(begin, before)
 
         if delta.table is not None:
             self._open.take(delta.table, origin, offset, closed_us)
@@ -137,8 +137,13 @@ class Merger:
         return self._open
 
     def held(self) -> tuple[int, int]:
-        """How many windows are open, and of how many groups."""
-        return len(self._open), sum(len(pane.sketches) for pane in self._open.values())
+        """How many windows are open (of overlapping ones, the panes they are made of), of how many groups."""
+        return self._open.held()
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of memory that its open windows take."""
+        return self._open.nbytes
 
     def reached(self, ends: Mapping[Input, int]) -> bool:
         """Whether all messages before these offsets are folded in."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..log.state import LogState, Told
 
 
-class Origin(NamedTuple):
+class Beginning(NamedTuple):
     """Where the log and the merger were before a window's first row."""
 
     offset: int
@@ -35,7 +35,7 @@ class OpenWindows(Protocol):
     outlives a restart.
     """
 
-    def take(self, table: pa.Table, origin: Callable[[], Origin], offset: int, closed_us: int) -> None:
+    def take(self, table: pa.Table, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
         """Fold in a delta's rows; those of which all windows end at or before `closed_us` are left out."""
 
     def close(self, closed_us: int, told: Told) -> None:
@@ -50,8 +50,11 @@ class OpenWindows(Protocol):
     def filling(self, told: Told) -> list[pa.Table]:
         """All windows not told as they are now, closed or not, earliest first."""
 
-    def origins(self) -> Iterable[Origin]:
+    def origins(self) -> Iterable[Beginning]:
         """Where the log must be read again from to have all of these windows whole."""
+
+    def held(self) -> tuple[int, int]:
+        """How many stretches of time have rows, and of how many groups; of sessions, both are their parts."""
 
     @property
     def nbytes(self) -> int:

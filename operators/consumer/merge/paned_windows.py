@@ -20,7 +20,7 @@ from ...table.merge import Accumulator
 from ...table.schema import END, START, keys_of
 from ..log.state import Told
 from .on_disk import on_disk
-from .open_windows import Due, Origin
+from .open_windows import Beginning, Due
 from .slices import Slices, whole
 
 
@@ -33,6 +33,10 @@ class _Part:
         self._stored: pa.Table | None = None
         self._table: pa.Table | None = None
         self.deltas = 0
+
+    def __len__(self) -> int:
+        stored = 0 if self._stored is None else self._stored.num_rows
+        return max(stored, len(self._live))
 
     def fold(self, rows: pa.Table) -> None:
         self._table = None
@@ -66,7 +70,7 @@ class _Part:
 class _Pane:
     """A pane's rows, by the end of the first window that counts them; and its origin."""
 
-    origin: Origin
+    origin: Beginning
     parts: dict[int, _Part] = field(default_factory=dict)
 
 
@@ -77,7 +81,7 @@ class _Ready:
     start_us: int
     due: Due | None
     end_us: int
-    origin: Origin
+    origin: Beginning
 
 
 class PanedWindows:
@@ -94,7 +98,7 @@ class PanedWindows:
         self._slices = Slices(schema, window, self._main)
         self._for_now: Slices | None = None
 
-    def take(self, table: pa.Table, origin: Callable[[], Origin], offset: int, closed_us: int) -> None:
+    def take(self, table: pa.Table, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
         """See `OpenWindows`."""
         self._for_now = None
         for pane, end, rows in _panes(table):
@@ -146,12 +150,17 @@ class PanedWindows:
         ends = list(self._ends(self._closed, latest))
         return closed + [self._whole(end) for end in ends if self._fresh(end, told)]
 
-    def origins(self) -> Iterable[Origin]:
+    def origins(self) -> Iterable[Beginning]:
         """See `OpenWindows`."""
         return itertools.chain(
             (ready.origin for ready in self._ready if ready.due is not None),
             (pane.origin for pane in self._panes.values()),
         )
+
+    def held(self) -> tuple[int, int]:
+        """See `OpenWindows`."""
+        parts = (part for pane in self._panes.values() for part in pane.parts.values())
+        return len(self._panes), sum(map(len, parts))
 
     @property
     def nbytes(self) -> int:

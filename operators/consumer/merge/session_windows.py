@@ -23,7 +23,7 @@ from ...table.schema import BARRIER, END, START, TIME_TYPE, aggregates_of, keys_
 from ...table.windows import edges
 from ..log.state import LogState, Told
 from .on_disk import on_disk
-from .open_windows import Due, Origin
+from .open_windows import Beginning, Due
 
 _FEW = 10_000
 _MOST_ORIGINS = 64
@@ -65,7 +65,7 @@ class SessionWindows:
         self._closed = EARLIEST
         self._looked: tuple[int, int] | None = None
 
-    def take(self, table: pa.Table, origin: Callable[[], Origin], offset: int, closed_us: int) -> None:
+    def take(self, table: pa.Table, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
         """See `OpenWindows`."""
         starts, _ = edges(table)
         over = self._window.pane_starts(starts) + np.int64(2 * self._gap - 1)
@@ -150,9 +150,13 @@ class SessionWindows:
         now = self._untold(chosen, part, found, told)[part]
         return closed + ([self._made(chosen[now], part[now], found)] if now.any() else [])
 
-    def origins(self) -> Iterable[Origin]:
+    def origins(self) -> Iterable[Beginning]:
         """See `OpenWindows`."""
-        return [Origin(offset, before) for offset, before in self._origins.items()]
+        return [Beginning(offset, before) for offset, before in self._origins.items()]
+
+    def held(self) -> tuple[int, int]:
+        """See `OpenWindows`."""
+        return self._length(), self._length()
 
     @property
     def nbytes(self) -> int:
@@ -185,7 +189,7 @@ class SessionWindows:
         self._next_chunk += 1
         return self._next_chunk - 1
 
-    def _remember(self, origin: Origin) -> int:
+    def _remember(self, origin: Beginning) -> int:
         """Keep a place of the log to begin again at; gives the offset that stands for it."""
         if origin.offset not in self._origins:
             self._origins[origin.offset] = origin.before
