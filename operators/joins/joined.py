@@ -23,6 +23,11 @@ class JoinedTables:
         """The stream with its joins bound to what is read here."""
         return bound(stream, lambda table: self._reader_of(table).contents)
 
+    @property
+    def size(self) -> int:
+        """Bytes of all tables."""
+        return sum(reader.contents.size for reader in self._readers)
+
     def load(self, alive: Callable[[], None]) -> None:
         """Read all that isn't read yet as far as it goes now, calling `alive` now and then."""
         for reader in self._readers:

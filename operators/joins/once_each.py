@@ -40,6 +40,11 @@ class OnceEach:
         self._max_ahead_us, self._delay_us = stream.max_ahead_us, stream.delay_us
         self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
 
+    @property
+    def size(self) -> int:
+        """Bytes of the ids that are kept."""
+        return self._seen.size
+
     def mark(
         self, left: Stepped, times: np.ndarray, timestamps_ms: np.ndarray | None, offsets: np.ndarray
     ) -> Stepped:

@@ -85,6 +85,11 @@ class Seen:
     def __len__(self) -> int:
         return self._n
 
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return sum(a.nbytes for a in (self._slots, self._known1, self._known2, self._low, self._high))
+
     def look(
         self,
         ids: Sequence[pa.Array],

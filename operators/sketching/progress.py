@@ -74,6 +74,11 @@ class Progress:
             self.rest = None
 
     @property
+    def kept_bytes(self) -> int:
+        """The memory of what it keeps from one delta to the next."""
+        return self._sketcher.kept_bytes
+
+    @property
     def reads_from(self) -> int:
         """The next offset that it needs: `next`, unless there are rows before it to recall."""
         return self._recalled if self._recalled < self._begin else self.next

@@ -101,6 +101,11 @@ class Sketcher:
         counted = self._count(left, times)
         return Account(frame.height, counted, filtered, late, frame.height - counted - filtered - late)
 
+    @property
+    def kept_bytes(self) -> int:
+        """The memory of what it keeps from one table to the next: the ids that were seen."""
+        return 0 if self._once is None else self._once.size
+
     def recall(self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, place: Place) -> None:
         """Note rows that were counted before, for those that follow: none of them counts."""
         if self._once is not None and frame.height:

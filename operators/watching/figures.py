@@ -32,7 +32,8 @@ class WorkFigures:
     """What sketching workers did, and what they have now; several add up.
 
     `checkpoints` are their durations in seconds, `deltas` the bytes of each delta, `rebalances` how often
-    partitions came or went, `assigned` the input partitions, as topic and partition.
+    partitions came or went, `assigned` the input partitions, as topic and partition, `kept_bytes` the memory
+    of ids that were seen and of tables that streams are joined with.
 
     >>> both = WorkFigures(rebalances=1) + WorkFigures(assigned=frozenset({("posts", 0)}))
     >>> both.rebalances, sorted(both.assigned)
@@ -43,6 +44,7 @@ class WorkFigures:
     deltas: Buckets = _BYTES
     rebalances: int = 0
     assigned: frozenset[tuple[str, int]] = frozenset()
+    kept_bytes: int = 0
 
     def __add__(self, other: WorkFigures) -> WorkFigures:
         return WorkFigures(
@@ -50,12 +52,13 @@ class WorkFigures:
             self.deltas + other.deltas,
             self.rebalances + other.rebalances,
             self.assigned | other.assigned,
+            self.kept_bytes + other.kept_bytes,
         )
 
     @property
     def past(self) -> WorkFigures:
         """The same once the workers are gone."""
-        return replace(self, assigned=frozenset())
+        return replace(self, assigned=frozenset(), kept_bytes=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

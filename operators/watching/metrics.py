@@ -132,6 +132,10 @@ _TOTALS: dict[str, tuple[str, _Value]] = {
     "open_windows": ("Windows that still fill, in this process.", lambda f, _: f.open_windows),
     "open_groups": ("Groups of windows that still fill, in this process.", lambda f, _: f.open_groups),
     "state_bytes": ("Bytes of windows that still fill, in this process.", lambda f, _: f.state_bytes),
+    "kept_bytes": (
+        "Bytes of ids that were seen and of joined tables, in this process and its workers.",
+        lambda f, _: f.work.kept_bytes,
+    ),
     "since_progress_seconds": ("Since a message was counted last.", lambda f, _: f.since_progress),
     "stalled_seconds": (
         "For how long messages have waited with none counted.",

@@ -54,6 +54,7 @@ MESSAGES: dict[str, tuple[bytes | None, str]] = {
     "fields that are missing": (b'{"at": "2020-01-01T12:00:01Z"}', COUNTED),
     "fields that nobody asked for": (changed(more={"deep": [1, {}]}), COUNTED),
     "null for the time": (changed(at=None), "no event time"),
+    "a row on which a function fails": (changed(user=666), "ValueError: no such user"),
     "no time": (b'{"user": 1}', "no event time"),
     "text that is no time": (changed(at="yesterday"), "no event time"),
     "the year 1970": (changed(at="1970-01-01T00:00:00Z"), LATE),
@@ -97,7 +98,17 @@ def test_bad_messages_cost_themselves_alone(
     source = Stream.from_kafka(
         topic, value=json(schema), time="at", bootstrap_servers=kafka.bootstrap_servers
     )
-    stream = source.tumbling("1m").agg(posts=count(), users=distinct("user"), tags=top_k("tags", k=5))
+
+    def known(rows: pl.DataFrame) -> pl.DataFrame:
+        if (rows["user"] == 666).any():
+            raise ValueError("no such user")
+        return rows
+
+    stream = (
+        source.map_batches(known, schema)
+        .tumbling("1m")
+        .agg(posts=count(), users=distinct("user"), tags=top_k("tags", k=5))
+    )
     table, account = engine(stream, request, tmp_path)
 
     outcomes = [outcome for _, outcome in MESSAGES.values()]

@@ -78,7 +78,9 @@ class Worker:
     def figures(self) -> WorkFigures:
         """What it did so far, and what it has now."""
         assigned = frozenset((topic, number) for topic, number in self.assigned)
-        return WorkFigures(self._checkpoints, self._deltas, self._membership.rebalances, assigned)
+        ids = sum(own.kept_bytes for own in list(self._intake.progress.values()))
+        kept = ids + self._tables.size
+        return WorkFigures(self._checkpoints, self._deltas, self._membership.rebalances, assigned, kept)
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -129,6 +129,7 @@ def test_rows_meet_the_whole_table_and_what_it_becomes_while_a_worker_is_killed(
     until(met)
     topics.post("u1", "u1", "u2", "u2", "u3", "u3", "u4", "u4")
     until(lambda: running.summary().account.read == 2_008 + probes)
+    until(lambda: running.figures().work.kept_bytes > 2 * 2_000 * 20)  # two processes have the table
     running.stop()
     running.wait(60)
     summary = run(topics.stream, RunOptions(until="latest", **options))
