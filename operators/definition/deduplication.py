@@ -11,6 +11,13 @@ import polars as pl
 
 from .durations import written
 
+MANY = 10_000_000
+"""Ids that one partition may hold at a time: about a gigabyte of them."""
+
+
+class TooManyIds(RuntimeError):
+    """A partition has more ids within reach than `deduplicate` may hold."""
+
 
 @dataclass(frozen=True, eq=False)
 class Deduplicate:
@@ -22,6 +29,7 @@ class Deduplicate:
 
     ids: tuple[str, ...]
     within_us: int
+    limit: int = MANY
     verb = "deduplicate"
     drops_rows = True
 
@@ -38,6 +46,8 @@ class Deduplicate:
                 raise ValueError(f"deduplicate: no column {name!r} in {', '.join(schema)}")
             if schema[name].is_nested():
                 raise TypeError(f"deduplicate: {name!r} is of type {schema[name]}; name its parts one by one")
+        if type(self.limit) is not int or self.limit < 1:
+            raise ValueError(f"deduplicate: limit is {self.limit!r}; it is a whole number of ids from 1 on")
         if self.within_us < 1:
             raise ValueError("deduplicate: within is empty; write how far duplicates lie apart at most")
 

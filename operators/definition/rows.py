@@ -12,7 +12,7 @@ from ..formats.absent import Tombstones
 from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
-from .deduplication import Deduplicate
+from .deduplication import MANY, Deduplicate
 from .durations import Duration, microseconds
 from .event_time import TIME, event_time, first_line
 from .functions import Batches, FunctionStep
@@ -152,7 +152,7 @@ class RowStream:
         """
         return self._then(FunctionStep(function, schema, batches))
 
-    def deduplicate(self, *ids: str, within: Duration) -> Self:
+    def deduplicate(self, *ids: str, within: Duration, limit: int = MANY) -> Self:
         """Keep a row only if none of its id came before it, less than `within` away in event time.
 
         That is what a producer's retries and a repeated delivery need: the first row counts, the others are
@@ -164,7 +164,9 @@ class RowStream:
         one partition are found; the same id in two partitions counts twice. It is exact, for rows that are
         not late: an id is kept, in about 100 bytes, until all rows within its reach would be late. That takes
         `within`, the delay and a window's length of event time; a row from a clock that is ahead is kept for
-        as long as it is ahead.
+        as long as it is ahead. If a partition has more than `limit` ids within reach, the run ends with an
+        error: give the topic more partitions, choose a shorter `within`, or raise the limit, which is no part
+        of the definition.
 
         A worker that takes a partition up reads those rows again, from an offset that is committed beside its
         place, and counts nothing of them; keep the topic's retention longer than that stretch, or the run
@@ -179,15 +181,15 @@ class RowStream:
         >>> StreamTester(once).feed(rows)
         Account(read=3, counted=2, filtered=1, late=0, dead_lettered=0)
 
-        Raises `ValueError` for a `within` that isn't a duration, for columns that don't exist, for a second
-        `deduplicate`, and after `group_by` or `agg`, and `TypeError` for ids that aren't names of columns, or
-        are lists or structs.
+        Raises `ValueError` for a `within` that isn't a duration, a limit below 1, columns that don't exist, a
+        second `deduplicate`, and after `group_by` or `agg`, and `TypeError` for ids that aren't names of
+        columns, or are lists or structs.
         """
         if any(isinstance(step, Deduplicate) for step in self.steps):
             raise ValueError(
                 "deduplicate: the stream does so already; name all columns of the id in one call"
             )
-        return self._then(Deduplicate(ids, microseconds(within)))
+        return self._then(Deduplicate(ids, microseconds(within), limit))
 
     def join(self, table: Table, *, on: str, how: How = "inner", suffix: str = "_right") -> Self:
         """Put the columns of a table's row beside each row: that of the key in the column `on`.

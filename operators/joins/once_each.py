@@ -36,7 +36,7 @@ class OnceEach:
         self.before = RowSteps(before, before.columns)
         self._after = RowSteps(after)
         self._ids = step.ids
-        self._seen = Seen(step.within_us)
+        self._seen = Seen(step.within_us, step.limit)
         self._max_ahead_us, self._delay_us = stream.max_ahead_us, stream.delay_us
         self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.jit import kernel
+from ..definition.deduplication import MANY, TooManyIds
 from ..definition.windows import EARLIEST
 from ..sketching.grouping import hash_keys
 
@@ -74,8 +75,9 @@ class Seen:
     [False, False, True, False, False, False]
     """
 
-    def __init__(self, within_us: int) -> None:
+    def __init__(self, within_us: int, limit: int = MANY) -> None:
         self._within = within_us
+        self._limit = limit
         self._horizon = EARLIEST
         self._n = 0
         self._offsets: dict[int, int] = {}
@@ -100,7 +102,8 @@ class Seen:
         """Which of the next rows are duplicates, as a mask; notes them.
 
         `ids` are the columns that make up the id; a row with a null in one of them is unlike all others.
-        Rows that are not `believed` to be of their time are neither judged nor noted.
+        Rows that are not `believed` to be of their time are neither judged nor noted. Raises `TooManyIds` if
+        it holds more than the limit.
         """
         rows = len(times_us)
         known = np.ones(rows, bool) if believed is None else believed.copy()
@@ -117,6 +120,13 @@ class Seen:
                 break
             self._grow()
         self._note_offsets(times_us[known], offsets[known])
+        if self._n > self._limit:
+            self._grow()
+        if self._n > self._limit:
+            raise TooManyIds(
+                f"deduplicate: a partition has {self._n:,} ids within reach, the limit is {self._limit:,}; "
+                "give the topic more partitions, choose a shorter within=, or raise limit="
+            )
         return duplicate
 
     def forget_before(self, horizon_us: int) -> None:

@@ -184,6 +184,7 @@ def test_where_to_recall_from_is_committed_and_unknown_where_nobody_knew() -> No
         (lambda rows: rows.deduplicate(within="1m"), "name the column of the id"),
         (lambda rows: rows.deduplicate(pl.col("id"), within="1m"), "is not a name"),
         (lambda rows: rows.deduplicate("id", within="0s"), "within is empty"),
+        (lambda rows: rows.deduplicate("id", within="1m", limit=0), "limit is 0"),
         (lambda rows: rows.deduplicate("id", within="soon"), "is not a duration"),
         (lambda rows: rows.deduplicate("id", within="1m").deduplicate("n", within="1m"), "does so already"),
         (lambda rows: rows.with_columns(id=pl.struct("n")).deduplicate("id", within="1m"), "name its parts"),

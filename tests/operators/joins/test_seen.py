@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgauge.operators.definition.deduplication import TooManyIds
 from streamgauge.operators.joins.seen import Seen
 
 WITHIN = 50
@@ -51,6 +52,16 @@ def test_an_id_that_never_pauses_is_one_stretch_and_times_in_any_order_meet() ->
     assert duplicates(37, 17, -10, -9) == [False, True, False, True]
     assert duplicates(28, 60, 50, 41) == [True, False, False, True]
     assert len(seen) == 5
+
+
+def test_more_ids_than_may_be_held_are_an_error_and_those_out_of_reach_are_none_of_them() -> None:
+    seen = Seen(10, limit=500)
+    for start in range(0, 3_000, 300):
+        times = np.arange(start, start + 300)
+        seen.look([pa.array(times)], times, times)
+        seen.forget_before(start + 200)
+    with pytest.raises(TooManyIds, match="a partition has 509 ids within reach, the limit is 500"):
+        seen.look([pa.array(np.arange(400))], np.full(400, 3_000), np.arange(400))
 
 
 def test_rows_of_an_unbelievable_time_are_neither_judged_nor_noted() -> None:
