@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from .operators.formats.schema_registry import SmallRegistry
 from .waiting import until
 
 README = Path(__file__).resolve().parents[1] / "README.md"
@@ -73,16 +74,24 @@ def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str
     assert run.wait().lag == 0
 
 
-def test_the_lines_for_trying_a_stream_and_for_a_decoder() -> None:
+def test_the_lines_for_trying_a_stream() -> None:
     names: dict[str, Any] = {}
     # All of the stream, but for its run.
     exec(block('from_kafka("posts", value=json').split("run = ")[0], names)
     exec(block("StreamTester"), names)
-    exec(block("class Prices"), names)
-    prices = names["prices"].source
-    found = prices.decode(names["Messages"].of([b"ACME;9.75", b"oops", b"\xff"], [b"k", b"k", b"k"]))
-    assert found.frame.rows() == [("ACME", 9.75, "k")]
-    assert found.refused.tolist() == [1, 2] and found.reasons == ["not symbol;price"] * 2
+
+
+def test_the_lines_for_other_formats() -> None:
+    registry = SmallRegistry()
+    actor = {"type": "record", "name": "Actor", "fields": [{"name": "id", "type": "long"}]}
+    at = {"type": "long", "logicalType": "timestamp-millis"}
+    fields = [("user", "string"), ("actor", ["null", actor]), ("at", at)]
+    told = [{"name": name, "type": kind} for name, kind in fields]
+    registry.add("orders-value", {"type": "record", "name": "Order", "fields": told})
+    names: dict[str, Any] = {}
+    with registry.served():
+        exec(block('subject="orders-value"').replace("http://localhost:8081", registry.url), names)
+    assert list(names["stream"].columns) == ["user", "actor.id", "at"]
 
 
 @pytest.mark.kafka
