@@ -32,6 +32,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return OneBroker(config, log)
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the tables that tests have recorded as their property `table`."""
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        for name, told in report.user_properties:
+            if name == "table":
+                terminalreporter.section(report.nodeid.split("::")[-1])
+                terminalreporter.write_line(told)
+
+
 @cache
 def _room(path: Path) -> str:
     text = path.read_text()

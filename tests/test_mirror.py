@@ -7,7 +7,8 @@
 - A folder that is one family of sketches or samples is proved through its class, by ``test_sketch.py``. What
   every family stands on (``core``) is proved by the laws in ``tests/laws``, which run on every family.
 - `TOGETHER` names the parts that are proved through another module; ``tests/engines`` is about what Spark and
-  the consumer must give alike.
+  the consumer must give alike, ``tests/faults``
+  about what no fault may change.
 
 Modules of at most 60 lines may be proved by whatever uses them.
 """
@@ -133,7 +134,7 @@ def test_what_is_proved_together_could_not_be_proved_alone() -> None:
 
 def test_a_test_file_is_named_after_what_it_proves() -> None:
     """Families' test files may be about anything of the family; a few prove what lies between modules."""
-    free = [TESTS / "engines", TESTS / "laws", TESTS]
+    free = [TESTS / "engines", TESTS / "faults", TESTS / "laws", TESTS]
     between = {"operators/consumer/test_rights.py", "sketches/stored/test_broken.py"}
     wrong = []
     for path in TESTS.rglob("test_*.py"):

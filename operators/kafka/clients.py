@@ -76,6 +76,7 @@ def member_config(config: Mapping[str, Any], group_id: str) -> dict[str, Any]:
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
+        "check.crcs": True,  # what a broker's disk has damaged is an error, not another state
         "allow.auto.create.topics": False,
         "reconnect.backoff.max.ms": 1_000,
     }

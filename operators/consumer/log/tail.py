@@ -9,6 +9,7 @@ have a range leave it out and the others take it. Deltas that were trimmed away 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,15 +17,19 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from ...kafka.clients import LIBRARY_LOG, member_config
-from ...kafka.faults import passing, refused
+from ...kafka.faults import may_pass, passing, refused
 from ...sketching.delta import Delta
 from ...sketching.lateness import PartitionTime
 from ...sketching.position import Input, Position
+from .faults import DeltaError
 from .messages import decode
 from .parts import Gather
 from .snapshots import Snapshot, is_snapshot
+
+log = logging.getLogger("streamgauge.kafka")
 
 _SECONDS = 10.0
 
@@ -33,14 +38,15 @@ _SECONDS = 10.0
 class Tail:
     """One partition of the table topic: its first offset, the one after its last, and what is in between.
 
-    `deltas` have no tables; `snapshot` is the most advanced one. Incomplete deltas and snapshots are left
-    out.
+    `deltas` have no tables; `snapshot` is the most advanced one, `damaged` the offset of a later one that
+    can't be read. Incomplete deltas and snapshots are left out.
     """
 
     begin: int = 0
     end: int = 0
     deltas: list[Delta] = field(default_factory=list)
     snapshot: Snapshot | None = None
+    damaged: int | None = None
 
 
 @dataclass(slots=True)
@@ -134,7 +140,14 @@ def claimed(where: Input, logs: Mapping[int, Tail]) -> int:
 
 def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     """The first offset of a partition, and the one after its last committed message."""
-    edges = consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_SECONDS)
+    # Not all brokers know of a topic yet that another member has just made.
+    asked = Retrying(
+        retry=retry_if_exception(may_pass),
+        wait=wait_fixed(0.1),
+        stop=stop_after_delay(_SECONDS),
+        reraise=True,
+    )
+    edges = asked(consumer.get_watermark_offsets, KafkaPartition(topic, partition), timeout=_SECONDS)
     if edges is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
     return edges
@@ -145,9 +158,16 @@ def _take(tail: Tail, gather: Gather, message: Message) -> None:
     if record is None:
         return
     if is_snapshot(record.headers):
-        snapshot = Snapshot.of(record)
+        try:
+            snapshot = Snapshot.of(record)
+            newer = tail.snapshot is None or snapshot.progress > tail.snapshot.progress
+        except DeltaError as error:
+            # An earlier one leads to the same windows, by way of more deltas.
+            log.warning("left out %s, at offset %s of %s", error, message.offset(), message.topic())
+            tail.damaged = message.offset()
+            return
         # Of two that have come equally far the first counts: it tells whose group it is.
-        if tail.snapshot is None or snapshot.progress > tail.snapshot.progress:
-            tail.snapshot = snapshot
+        if newer:
+            tail.snapshot, tail.damaged = snapshot, None
     else:
         tail.deltas.append(decode(record, rows=False))

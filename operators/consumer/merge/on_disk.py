@@ -14,17 +14,30 @@ K = TypeVar("K", bound=Hashable)
 
 
 def on_disk(tables: Mapping[K, pa.Table]) -> dict[K, pa.Table]:
-    """The same tables, none of them empty, mapped from a file that is removed once none is used any more."""
+    """The same tables, none of them empty, mapped from a file that is removed once none is used any more.
+
+    Raises `OSError` where there is no room for it, with what helps.
+    """
     if not tables:
         return {}
-    handle, name = tempfile.mkstemp(prefix="streamgauge-windows-", suffix=".arrow")
-    os.close(handle)
-    schema = next(iter(tables.values())).schema
     try:
-        with pa.OSFile(name, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for table in tables.values():
-                writer.write_batch(table.combine_chunks().to_batches()[0])
-        mapped = pa.ipc.open_file(pa.memory_map(name))
-        return {key: pa.Table.from_batches([mapped.get_batch(at)]) for at, key in enumerate(tables)}
-    finally:
-        Path(name).unlink()
+        handle, name = tempfile.mkstemp(prefix="streamgauge-windows-", suffix=".arrow")
+        os.close(handle)
+        try:
+            _write(name, tables)
+            mapped = pa.ipc.open_file(pa.memory_map(name))
+        finally:
+            Path(name).unlink()
+    except OSError as error:
+        raise OSError(
+            f"windows that don't fit in memory can't be kept on disk: {error}. Make room there, or name "
+            "another folder by TMPDIR; the next run of the group goes on with nothing lost"
+        ) from None
+    return {key: pa.Table.from_batches([mapped.get_batch(at)]) for at, key in enumerate(tables)}
+
+
+def _write(name: str, tables: Mapping[K, pa.Table]) -> None:
+    schema = next(iter(tables.values())).schema
+    with pa.OSFile(name, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for table in tables.values():
+            writer.write_batch(table.combine_chunks().to_batches()[0])

@@ -149,6 +149,12 @@ class LogPlace:
                 raise made_anew(topic)
         if found is not None and found.resume < tail.begin:
             raise self.gone(partition, tail.begin, f"the oldest open window began at offset {found.resume}")
+        if tail.damaged is not None and self._outbox.sends:
+            raise DeltaError(
+                f"the merger's state at offset {tail.damaged} of {self._plan.table_topic!r}[{partition}] is "
+                "damaged, so it isn't known which windows the sinks have, and they might get some twice; "
+                "give the run a new group_id to count again, or run it without sinks that send"
+            )
         return found
 
     def _commit(self, consumer: Consumer, places: Mapping[int, tuple[int, str]]) -> None:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streamgauge.operators.consumer.log.messages import encode
-from streamgauge.operators.consumer.log.tail import Tail, follow, read_tail
+from streamgauge.operators.consumer.log.tail import Tail, _edges, follow, read_tail
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.sketching.position import Input, Position, inputs_of
 
@@ -59,3 +59,33 @@ def test_a_topic_that_is_written_to_all_the_time_has_an_end(kafka: Any) -> None:
         enough.set()
         writing.join()
     assert tail.end >= 20 and [found.first for found in tail.deltas] == list(range(tail.end))
+
+
+@pytest.mark.kafka
+def test_a_damaged_snapshot_is_left_out(kafka: Any, caplog: Any) -> None:
+    name, config = f"log-{uuid.uuid4().hex[:8]}", {"bootstrap.servers": kafka.bootstrap_servers}
+    kafka.create_topic(name, partitions=1)
+    producer, merger = Producer(config), Merger(STREAM, inputs_of({"posts": 1}))
+    for at in range(2):
+        merger.offer(delta(0, at, at + 1), at)
+        (sent,) = snapshot(merger).outgoing(name, 0)
+        value = sent.value if at == 0 else sent.value[:-1]
+        producer.produce(name, value, partition=0, headers=list(sent.headers))
+    assert producer.flush(30) == 0
+    tail = read_tail(config, name, {0: 0})[0]
+    assert tail.snapshot is not None and (tail.snapshot.resume, tail.damaged) == (1, 1)
+    assert "damaged snapshot of a merger's state: error('Error -5" in caplog.text and name in caplog.text
+
+
+def test_a_topic_that_a_broker_does_not_know_yet_is_asked_for_again() -> None:
+    answers: list[Any] = [KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION)), (3, 7)]
+
+    class Young:
+        def get_watermark_offsets(self, place: object, timeout: float) -> tuple[int, int]:
+            found = answers.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+    young: Any = Young()
+    assert _edges(young, "log", 0) == (3, 7)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import resource
+
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
 
@@ -26,6 +29,19 @@ def test_windows_beyond_the_budget_lie_on_disk_and_read_as_they_were(tmp_path, m
     table = closed.table()
     assert table.schema.metadata.keys() == SCHEMA.metadata.keys() and table.num_rows == 200_000
     assert np.array_equal(table.column("n").to_numpy(), np.repeat(np.arange(200), 1_000))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("room", [0, 1_000])
+def test_a_full_disk_is_named_with_what_helps(tmp_path, monkeypatch, room: int) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"windows .*File too large.*TMPDIR"):
+            ClosedWindows(SCHEMA, None, memory_bytes=1).add(0, window(0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
 
 

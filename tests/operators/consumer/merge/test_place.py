@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from streamgauge.operators.consumer.log.faults import DeltaError
+from streamgauge.operators.consumer.log.snapshots import Snapshot
+from streamgauge.operators.consumer.log.state import NOTHING
+from streamgauge.operators.consumer.merge.handing_over import HandOver
+from streamgauge.operators.consumer.merge.place import LogPlace
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.kafka.clients import member_config
+from streamgauge.operators.sinks.to_kafka import ToKafka
 
 from .logs import Log
 
@@ -34,3 +43,21 @@ def test_a_log_of_which_the_head_is_gone_is_refused(kafka) -> None:
     with pytest.raises(DeltaError, match=r"begins at offset 1, but no merger's state is left"):
         log.merge(1)
     assert log.told == []
+
+
+def test_a_damaged_state_is_left_out_but_for_sinks_that_might_get_windows_twice(kafka) -> None:
+    log = Log(kafka, 1)
+    log.write(log.delta(0, minute) for minute in range(2))
+    log.merge(1)
+    (sent,) = Snapshot(
+        log.plan.stream.fingerprint(), {"posts": "one"}, 1, NOTHING, log.plan.stream.definition()
+    ).outgoing(log.plan.table_topic, 0)
+    log.send([replace(sent, value=sent.value[:-1])])
+    log.write([log.delta(0, 2)])
+    plan = replace(log.plan, options=RunOptions(sinks=[ToKafka("answers")]))
+    consumer = Consumer(member_config(plan.config, "a reader"))
+    with pytest.raises(DeltaError, match="damaged, so it isn't known which windows the sinks have"):
+        LogPlace(plan, HandOver(plan)).find(consumer, [0])
+    consumer.close()
+    log.merge(2)
+    assert log.told == [(0, 1), (1, 1)]

@@ -1,0 +1,56 @@
+"""Faults that no count survives: a run must end and say why, and nothing wrong may have been handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from streamgauge.operators.kafka.topics import remove
+
+from ..waiting import until
+from .damage import table_topic
+from .episode import Episode
+from .exact import exact
+from .members import PATIENCE, Member
+
+
+def _ends_with(member: Member, error: str, text: str) -> None:
+    until(lambda: not member.alive, PATIENCE)
+    member.gone()
+    assert member.failed.startswith(error) and text in member.failed, member.told
+
+
+def retention_passed(episode: Episode) -> None:
+    """The table topic loses deltas of windows that are still open; who begins anew must not go on."""
+    servers = episode.kafka.bootstrap_servers
+    topic = table_topic(servers, episode.options["group_id"])
+    admin = AdminClient({"bootstrap.servers": servers})
+    wanted = [TopicPartition(topic, p, -1) for p in range(episode.shape.table_partitions)]
+    truth = exact(servers, episode.posts.topic)
+    for done in admin.delete_records(wanted).values():
+        done.result(60)
+    for member in episode.group.alive:
+        member.kill()
+    _ends_with(episode.group.join(), "DeltaError", "were deleted before their windows were told")
+    episode.compare_so_far(truth)
+
+
+def made_anew(episode: Episode) -> None:
+    """The input topic is deleted and made again: neither the run nor a later one of its group goes on."""
+    servers = episode.kafka.bootstrap_servers
+    admin, truth = AdminClient({"bootstrap.servers": servers}), exact(servers, episode.posts.topic)
+    remove(admin, [episode.posts.topic], [])
+    until(lambda: episode.posts.topic not in admin.list_topics(timeout=60).topics, PATIENCE)
+    episode.kafka.create_topic(episode.posts.topic, partitions=episode.shape.partitions)
+    for member in episode.group.alive:
+        _ends_with(member, "TopicError", "was deleted")
+    _ends_with(episode.group.join(), "TopicError", "was deleted and made anew")
+    episode.compare_so_far(truth)
+
+
+ENDINGS: dict[str, Callable[[Episode], None]] = {
+    "table topic retention passing the oldest open window": retention_passed,
+    "a topic deleted and made again": made_anew,
+}

@@ -1,0 +1,237 @@
+"""One group on one topic through a series of faults; after each its answers are those of the input."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import run
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.table.query import query
+from streamgauge.operators.table.schema import START
+
+from ..faulty_proxy import ProxiedKafka
+from .exact import Exact, exact, messages
+from .members import PATIENCE, Group
+from .posts import Posts, asked
+
+EXACT = {"exactly_once", "effectively_once"}
+"""The deliveries that lose nothing and repeat nothing."""
+AT_LEAST, AT_MOST = "at_least_once", "at_most_once"
+LETTERS_ONCE = "exactly_once"
+"""The delivery whose dead letters are in the transaction, too."""
+CHUNK = 300
+
+Cells = dict[tuple[int, str], list[tuple[int, int, int]]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an episode is like: its delivery, its topics, and how patient its group is."""
+
+    delivery: str
+    seed: int
+    partitions: int = 3
+    table_partitions: int = 2
+    idle: int = 0
+    ahead: int = 0
+    idle_seconds: float = 3_600.0
+    session_ms: int = 2_000
+    transaction_ms: int = 4_000
+
+    @classmethod
+    def drawn(cls, delivery: str, seed: int) -> Shape:
+        """A shape by chance."""
+        by = random.Random(seed)
+        silent = by.random() < 0.4
+        return cls(
+            delivery,
+            seed,
+            partitions=by.randint(2, 5),
+            table_partitions=by.randint(1, 3),
+            idle=int(silent),
+            # In pauses silent partitions are taken to be as far as the furthest.
+            ahead=int(not silent and by.random() < 0.5),
+            idle_seconds=1.0 if silent else 3_600.0,
+            transaction_ms=by.choice([4_000, 4_000, 30_000]),
+        )
+
+
+@dataclass
+class Episode:
+    """One group, its members, its topic.
+
+    `injected` counts the faults by name, `checked` what was found right.
+    """
+
+    kafka: ProxiedKafka
+    folder: Path
+    shape: Shape
+    injected: Counter[str] = field(default_factory=Counter)
+    checked: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        shape, name = self.shape, f"faults-{uuid.uuid4().hex[:8]}"
+        self.random = random.Random(shape.seed)
+        self.posts = Posts(self.kafka, name, shape.partitions, shape.seed, shape.idle, shape.ahead)
+        self.config = {
+            "session.timeout.ms": shape.session_ms,
+            "heartbeat.interval.ms": 300,
+            "transaction.timeout.ms": shape.transaction_ms,
+            "topic.metadata.refresh.interval.ms": 1_000,
+        }
+        self.options = {
+            "delivery": shape.delivery,
+            "group_id": name,
+            "table_partitions": shape.table_partitions,
+            "checkpoint_seconds": 0.2,
+            "idle_seconds": shape.idle_seconds,
+        }
+        task = {
+            "topic": name,
+            "servers": self.kafka.proxied,
+            "config": self.config,
+            "options": self.options,
+        }
+        self.group = Group(self.folder / name, task)
+
+    def __enter__(self) -> Episode:
+        if self.shape.idle:
+            self.injected["an idle partition"] += 1
+        if self.shape.ahead:
+            self.injected["a partition whose clock is a day ahead"] += 1
+        self.gather(2)
+        self.settle()
+        return self
+
+    def suffer(self, name: str, fault: Callable[[Episode], None]) -> None:
+        """Inject a fault, and see that the group comes round with the right counts."""
+        fault(self)
+        self.settle()
+        self.injected[name] += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.kafka.proxy.mend()
+        self.group.end()
+
+    def gather(self, wanted: int) -> None:
+        """Have so many members."""
+        while len(self.group.alive) < wanted:
+            self.group.join()
+
+    def settle(self, more: int = CHUNK) -> None:
+        """Send more, wait until the log covers all that was sent, and compare the accounts."""
+        self.posts.send(more, poison=self.random.randrange(3))
+        began = asked_again = time.monotonic()
+        while not self._covered():
+            self.group.check()
+            now = time.monotonic()
+            if now - began > PATIENCE:
+                raise AssertionError(self._hanging())
+            if self.shape.delivery == AT_MOST and now - asked_again > 5:
+                self.posts.send(10)  # what was lost at the end is not asked for again
+                asked_again = now
+            time.sleep(0.02)
+        for told in self.group.accounts():
+            assert Account(**told).balanced, told
+        self._compare("messages read", self._read(), self.posts.sent)
+        self.checked["account after a fault"] += 1
+
+    def finish(self) -> None:
+        """End in order, have the windows that are still open, and compare everything with the input."""
+        self.group.stop()
+        tables: list[pa.Table] = []
+        stream = asked(self.posts.topic, self.kafka.bootstrap_servers, self.config)
+        options: Any = {**self.options, "until": "latest", "on_window": tables.append}
+        summary = run(stream, RunOptions(**options))
+        truth = exact(self.kafka.bootstrap_servers, self.posts.topic)
+        assert truth.account.read == self.posts.sent
+        account = summary.account
+        assert account.balanced, account
+        for name, wanted in truth.account.to_dict().items():
+            self._compare(name, getattr(account, name), wanted)
+        if self.shape.delivery in EXACT:
+            assert summary.overlaps == 0
+        found = self._handed_over(tables)
+        if self.shape.delivery != AT_MOST:
+            missing = sorted(set(truth.cells) - set(found))
+            assert not missing, f"windows are missing: {missing}"
+        self._compare_cells(found, truth.cells)
+        self._compare_letters(truth.poison)
+        self.checked["windows, account and dead letters"] += 1
+
+    def compare_so_far(self, truth: Exact) -> None:
+        """Compare the windows that were handed over until the run could not go on."""
+        self._compare_cells(self._handed_over([]), truth.cells)
+        self.checked["windows until the end"] += 1
+
+    def _covered(self) -> bool:
+        marks = self.group.marks()
+        covered = all(marks.get(p, 0) >= end for p, end in self.posts.ends.items())
+        return covered and (self.shape.delivery == AT_MOST or self._read() >= self.posts.sent)
+
+    def _read(self) -> int:
+        return max((told["read"] for told in self.group.accounts()), default=0)
+
+    def _hanging(self) -> str:
+        logs = [(member.log, member.log.read_text(errors="replace")) for member in self.group.alive]
+        told = "\n".join(f"{log}:\n{text[-1500:]}" for log, text in logs)
+        return (
+            f"after {PATIENCE:.0f} s the log covers {self.group.marks()} of {self.posts.ends}, "
+            f"{self._read()} messages of {self.posts.sent}; {self.shape}\n{told}"
+        )
+
+    def _compare(self, what: str, found: int, wanted: int) -> None:
+        """By what the delivery promises."""
+        told = f"{what}: {found}, by the input {wanted}; {self.shape}"
+        if self.shape.delivery == AT_LEAST:
+            assert found >= wanted, told
+        elif self.shape.delivery == AT_MOST:
+            assert found <= wanted, told
+        else:
+            assert found == wanted, told
+
+    def _handed_over(self, last: list[pa.Table]) -> Cells:
+        """Every answer that a callback got, by window and tag."""
+        cells: Cells = defaultdict(list)
+        for table in [*last, *(table for member in self.group.members for table in member.windows)]:
+            for row in query(table).to_dicts():
+                answer = row["posts"], row["amount"], round(row["users"]["estimate"])
+                cells[int(row[START].timestamp() * 1e6), row["tag"]].append(answer)
+        return cells
+
+    def _compare_cells(self, found: Cells, wanted: Mapping[tuple[int, str], tuple[int, int, int]]) -> None:
+        assert set(found) <= set(wanted), f"windows of nothing: {sorted(set(found) - set(wanted))}"
+        for key, answers in found.items():
+            # What silence closed comes again with what followed; nothing else may differ from the last.
+            last = max(answers)
+            if self.shape.idle_seconds > 60 or self.shape.delivery not in EXACT:
+                answers = [last] if self.shape.delivery == AT_LEAST else answers
+            else:
+                assert all(each <= most for a in answers for each, most in zip(a, last)), (key, answers)
+                answers = [last]
+            for answer in answers:
+                for what, each, true in zip(("posts", "amount", "users"), answer, wanted[key]):
+                    self._compare(f"{what} of {key}", each, true)
+
+    def _compare_letters(self, poison: Mapping[tuple[int, int], bytes | None]) -> None:
+        letters: Counter[tuple[int, int]] = Counter()
+        for letter in messages(self.kafka.bootstrap_servers, f"{self.posts.topic}.dead-letters"):
+            told = {name: value.decode() for name, value in letter.headers()}
+            place = int(told["partition"]), int(told["offset"])
+            assert told["reason"] and poison[place] == letter.value(), place
+            letters[place] += 1
+        assert letters.keys() <= poison.keys()
+        if self.shape.delivery != AT_MOST:
+            assert letters.keys() == poison.keys(), "dead letters are missing"
+        if self.shape.delivery in (LETTERS_ONCE, AT_MOST):
+            assert set(letters.values()) <= {1}, "dead letters came twice"

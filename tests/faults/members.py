@@ -1,0 +1,191 @@
+"""The members of a group, seen from the test: started, armed, struck, waited for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamgauge.operators.table.schema import from_ipc
+
+from ..waiting import until
+
+_MODULE = "streamgauge.tests.faults.member"
+PATIENCE = 300.0
+"""Seconds after which a group that has not come round counts as hanging."""
+
+
+class MemberFailed(AssertionError):
+    """A member's run ended with an error."""
+
+
+class Member:
+    """One process of `member.py`."""
+
+    def __init__(self, name: Path, task: Mapping[str, Any]) -> None:
+        self.log = name.with_suffix(".log")
+        self.windows: list[pa.Table] = []
+        self.states: list[dict[str, Any]] = []
+        self.reached = ""
+        self.failed = ""
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", _MODULE],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+        self.tell(**task)
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process is there, frozen or not."""
+        return self._process.poll() is None
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What it told last of the log."""
+        return self.states[-1] if self.states else {"marks": {}}
+
+    def tell(self, **task: Any) -> None:
+        """Send it a task."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(task).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def kill(self) -> None:
+        """As a power cut does."""
+        self._process.kill()
+        self.gone()
+
+    def freeze(self) -> None:
+        """Stop it from running."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it run again."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        """Have it end in order."""
+        self.tell(stop=True)
+        self.gone()
+        if self.failed:
+            raise MemberFailed(self.told)
+
+    def gone(self) -> None:
+        """Wait for its end and for its last words."""
+        try:
+            self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise AssertionError(f"a member did not end within {PATIENCE:.0f} s; see {self.log}") from None
+        self._reading.join()
+
+    @property
+    def told(self) -> str:
+        """Its error, with the end of its log."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join([self.failed, *lines[-25:]])
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                return  # killed as it spoke
+            told = json.loads(line)
+            if "window" in told:
+                self.windows.append(from_ipc(base64.b64decode(told["window"])))
+            elif "marks" in told:
+                self.states.append(told)
+                del self.states[:-3]
+            elif "reached" in told:
+                self.reached = told["reached"]
+            elif "failed" in told:
+                self.failed = f"{told['failed']}: {told['text']}"
+
+
+class Group:
+    """The members of one group, those that are gone included.
+
+    `task` is what each is asked to run; `folder` takes their logs.
+    """
+
+    def __init__(self, folder: Path, task: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.task = dict(task)
+        self.members: list[Member] = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def alive(self) -> list[Member]:
+        """Those that are there."""
+        return [member for member in self.members if member.alive]
+
+    def join(self, armed: Mapping[str, str] = {}, disk_full: bool = False) -> Member:
+        """Start one more."""
+        name = self.folder / f"member-{len(self.members)}"
+        member = Member(name, {**self.task, "armed": dict(armed), "disk_full": disk_full})
+        self.members.append(member)
+        return member
+
+    def arm(self, point: str, how: str, but: Member | None = None) -> None:
+        """Whoever comes to this point first is struck, `but` one member; more than one may."""
+        for member in self.members:
+            member.reached = ""
+        for member in self.alive:
+            if member is not but:
+                member.tell(armed={point: how})
+
+    def struck(self) -> Member:
+        """The member that came to its point; no other is armed any more."""
+        until(lambda: self.check() or any(member.reached for member in self.members), PATIENCE)
+        for member in self.alive:
+            if not member.reached:
+                member.tell(armed={})
+        return next(member for member in self.members if member.reached)
+
+    def check(self) -> None:
+        """Raise `MemberFailed` if one has ended with an error."""
+        for member in self.members:
+            if member.failed:
+                raise MemberFailed(member.told)
+
+    def marks(self) -> dict[int, int]:
+        """How far the log covers each input partition, by whoever has seen most of it."""
+        found: dict[int, int] = {}
+        for member in self.members:
+            for partition, offset in member.state["marks"].items():
+                found[int(partition)] = max(offset, found.get(int(partition), 0))
+        return found
+
+    def accounts(self) -> list[dict[str, int]]:
+        """What each living member knows of what became of the messages."""
+        return [found for member in self.alive if (found := member.state.get("account")) is not None]
+
+    def stop(self) -> None:
+        """Have all end in order."""
+        for member in self.alive:
+            member.tell(stop=True)
+        for member in self.alive:
+            member.stop()
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        for member in self.alive:
+            member.thaw()
+            member.kill()

@@ -1,0 +1,157 @@
+"""A topic of posts with everything in it that a topic can have, and what is asked of them."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from streamgauge import Stream, count, distinct_set
+from streamgauge import json as json_value
+from streamgauge import sum as sum_of
+
+START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
+WINDOW_US, DELAY_US = 10_000_000, 2_000_000
+DAY_US = 86_400_000_000
+FILTERED = 13
+"""The user whose posts are filtered out."""
+POISON: dict[str, bytes | None] = {
+    "cut off": b'{"at": 1767225600000000, "user": 1, "tag',
+    "empty": b"",
+    "a tombstone": None,
+    "not UTF-8": b'{"at": 1767225600000000, "user": 1, "tag": "\xff\xfe", "amount": 1}',
+    "another type": b'{"at": 1767225600000000, "user": "ann", "tag": "a", "amount": 1}',
+    "no event time": b'{"user": 1, "tag": "a", "amount": 1}',
+    "a time before all time": b'{"at": -9223372036854775808, "user": 1, "tag": "a", "amount": 1}',
+    "a number too large": b'{"at": 1767225600000000, "user": 99999999999999999999, "tag": "a", "amount": 1}',
+    "an array": b'[{"at": 1767225600000000, "user": 1, "tag": "a", "amount": 1}]',
+    "deeply nested": b'{"tag": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    "large and broken": b'{"tag": "' + b"x" * 500_000,
+    "Avro": b"\x00\x00\x00\x00\x07\x02\x0eann",
+}
+"""Messages that can't be counted; one more, of a clock that is ahead of ours, is made as it is sent."""
+
+
+def asked(topic: str, bootstrap_servers: str, config: Mapping[str, Any]) -> Stream:
+    """What is asked of the posts: each answer can be recomputed without a sketch's error."""
+    return (
+        Stream.from_kafka(
+            topic,
+            value=json_value({"at": pl.Int64, "user": pl.Int64, "tag": pl.String, "amount": pl.Int64}),
+            time=pl.from_epoch("at", time_unit="us"),
+            bootstrap_servers=bootstrap_servers,
+            config=config,
+        )
+        .filter(pl.col("user") != FILTERED)
+        .group_by("tag")
+        .tumbling("10s", delay="2s")
+        .agg(posts=count(), amount=sum_of("amount"), users=distinct_set("user"))
+    )
+
+
+class Posts:
+    """Writes posts, 10 ms of event time apart, in turn to all partitions but those that are `idle`.
+
+    The clock of the partitions that are `ahead` is a day ahead of the others'. One post in fifty is late.
+    """
+
+    def __init__(
+        self, broker: Any, topic: str, partitions: int, seed: int, idle: int = 0, ahead: int = 0
+    ) -> None:
+        self.broker = broker
+        self.topic = topic
+        self.partitions = partitions
+        self.ends = dict.fromkeys(range(partitions), 0)
+        self.sent = 0
+        self._random = random.Random(seed)
+        self._idle, self._ahead = idle, range(partitions - ahead, partitions)
+        self._number = 0
+        broker.create_topic(topic, partitions=partitions)
+        self._producer = self._made()
+
+    def send(self, n: int, poison: int = 0) -> None:
+        """Write the next `n` posts, and `poison` messages among them that can't be counted."""
+        at = set(self._random.sample(range(n), poison))
+        self._write(self._producer, n, at, self._took)
+        self._flush()
+
+    def send_aborted(self, n: int) -> None:
+        """Write posts in a transaction that is aborted: nobody may count them."""
+        producer = self._made(**{"transactional.id": f"aborted-{uuid.uuid4()}"})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        number, random_state = self._number, self._random.getstate()
+        self._write(producer, n, set(), lambda error, message: None)
+        producer.flush(60)
+        producer.abort_transaction(60)
+        self._number = number
+        self._random.setstate(random_state)
+
+    def add_partition(self) -> None:
+        """Add one partition."""
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
+        admin.create_partitions([NewPartitions(self.topic, self.partitions + 1)])[self.topic].result(60)
+        self.ends[self.partitions] = 0
+        self.partitions += 1
+        self._producer = self._made()  # one that knows of it
+
+    def _made(self, **more: Any) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "linger.ms": 5,
+                "enable.idempotence": True,  # retries keep their order
+                "message.timeout.ms": 0 if not more else 60_000,
+                "log_level": 0,
+                **more,
+            }
+        )
+
+    def _write(self, producer: Producer, n: int, poison: set[int], taken: Any) -> None:
+        busy = [p for p in range(self.partitions) if p >= self._idle]
+        for at in range(n):
+            partition = busy[at % len(busy)]
+            # The last post of each partition is on time: all end at the same event time.
+            value = self._post(partition, on_time=at >= n - len(busy))
+            if at in poison:
+                kind = self._random.choice([*POISON, "a clock ahead of ours"])
+                told = POISON.get(kind, self._ahead_of_ours())
+                self._produce(producer, told, partition, taken, [("poison", kind.encode())])
+            self._produce(producer, value, partition, taken)
+
+    def _post(self, partition: int, on_time: bool) -> bytes:
+        self._number += 1
+        clock = START_US + self._number * 10_000 + DAY_US * (partition in self._ahead)
+        lag = 0 if on_time else self._random.randrange(1_000_000)
+        if not on_time and self._random.random() < 0.02:
+            lag += 15_000_000
+        user = self._random.randrange(200)
+        post = {"at": clock - lag, "user": user, "tag": "abcdefg"[user % 7], "amount": self._number % 1_000}
+        return json.dumps(post).encode()
+
+    def _ahead_of_ours(self) -> bytes:
+        at = int(time.time() * 1e6) + DAY_US
+        return json.dumps({"at": at, "user": 1, "tag": "a", "amount": 1}).encode()
+
+    def _produce(
+        self, producer: Producer, value: bytes | None, partition: int, taken: Any, headers: Any = ()
+    ) -> None:
+        producer.produce(self.topic, value, partition=partition, headers=list(headers), on_delivery=taken)
+        producer.poll(0)
+
+    def _took(self, error: object, message: Message) -> None:
+        assert error is None, error
+        self.sent += 1
+        partition, offset = message.partition(), message.offset()
+        self.ends[partition] = max(self.ends[partition], offset + 1)
+
+    def _flush(self) -> None:
+        assert self._producer.flush(300) == 0, "the broker took no messages for five minutes"
