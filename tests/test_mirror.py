@@ -7,8 +7,7 @@
 - A folder that is one family of sketches or samples is proved through its class, by ``test_sketch.py``. What
   every family stands on (``core``) is proved by the laws in ``tests/laws``, which run on every family.
 - `TOGETHER` names the parts that are proved through another module; ``tests/engines`` is about what Spark and
-  the consumer must give alike, ``tests/faults``
-  about what no fault may change.
+  the consumer must give alike, ``tests/faults`` about what no fault may change.
 
 Modules of at most 60 lines may be proved by whatever uses them.
 """

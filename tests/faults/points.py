@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 from streamgauge.operators.consumer.group.membership import Membership
 from streamgauge.operators.consumer.merge import place
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.consumer.work import delivery, worker
+from streamgauge.operators.consumer.work import delivery, taking_up
 
 CHECKPOINT = (
     "before the deltas",
@@ -76,7 +76,7 @@ def watch(table_topic: Callable[[str], bool], reached: Callable[[str], None]) ->
     _around(Membership, "commit", reached, "before the offsets", "after the offsets")
     for way in _ways():
         _around(way, "deliver", reached, "", "after the commit")
-    _around(worker.Worker, "_where", reached, "", "taking up partitions")
+    _around(taking_up.TakingUp, "places", reached, "", "taking up partitions")
     _around(place.LogPlace, "find", reached, "", "restoring the merger")
     _around(place.LogPlace, "_write", reached, "", "before the merger's place")
     _around(Merger, "told", reached, "after handing over", "")
