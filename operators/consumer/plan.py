@@ -20,7 +20,7 @@ class Plan:
     each input topic has at the start, `ends` the offsets to read up to, or None to go on for ever. `starts`
     says where partitions that the group knows go on; others are read from their first message.
     `table_partitions` is the number of the table topic's partitions. `topic_ids`, by input topic, and
-    `table_id` are the topics' ids, empty if brokers have none.
+    `table_id` are the topics' ids, empty if brokers have none. `member` tells the run's workers apart.
     """
 
     stream: Stream
@@ -33,6 +33,7 @@ class Plan:
     starts: Mapping[Input, int] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     table_id: str = ""
+    member: str = ""
 
     @property
     def source(self) -> KafkaSource:
@@ -54,11 +55,10 @@ class Plan:
         """Where messages go that can't be counted, if anywhere."""
         return self.options.dead_letter_topic(self.source.topic)
 
-    @property
-    def of_workers(self) -> Plan:
-        """The same without what is of the run's own process alone, which may not pickle."""
+    def of_worker(self, number: int) -> Plan:
+        """That of one of the workers: without what is of the run's process alone, which may not pickle."""
         options = replace(self.options, on_window=None, sinks=(), metrics=None, registry=None)
-        return replace(self, options=options)
+        return replace(self, options=options, member=str(number))
 
     @property
     def merger_group(self) -> str:

@@ -19,7 +19,7 @@ from ..kafka.topics import TopicError, admin, begin_offsets, end_offsets, remove
 from ..sketching.accounting import Account
 from ..sketching.position import Input, inputs_of
 from ..table.schema import schema_of
-from ..watching.figures import Figures, State, WorkFigures
+from ..watching.figures import Figures, State
 from ..watching.health import Health, health_of
 from ..watching.logs import about
 from .log.state import LogState
@@ -29,13 +29,12 @@ from .merge.follower import LogMerger
 from .plan import Plan
 from .showing import Showing
 from .summary import Summary
-from .work.process import WorkerProcess
-from .work.worker import Worker
+from .work.workers import Workers
 
 log = logging.getLogger("streamgauge.kafka")
 
 _STOP_SECONDS = 20.0
-"""How long worker processes have to deliver what they hold before they are killed."""
+"""How long a program that exits waits for its runs to end in order."""
 
 
 class Run:
@@ -73,15 +72,14 @@ class Run:
         self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
         self._errors: list[BaseException] = []
         self._started = wall.monotonic()
-        self._merger = LogMerger(plan, self._closed, self._workers_done.is_set)
+        self._draining = threading.Event()
+        done, draining = self._workers_done.is_set, self._draining.is_set
+        self._merger = LogMerger(plan, self._closed, done, draining)
         self._merging = self._thread("merger", self._merger.run)
-        self._processes = (
-            [WorkerProcess(plan.of_workers) for _ in range(options.workers)] if options.workers > 1 else []
-        )
-        self._past_work = WorkFigures()
-        self._worker = None if self._processes else Worker(plan, self._stop.is_set)
-        self._lookout = Lookout(plan, self._admin, self._merger, self._work)
-        self._working = None if self._worker is None else self._thread("worker", self._worker.run)
+        self._workers = Workers(plan, self._stop)
+        self._lookout = Lookout(plan, self._admin, self._merger, lambda: self._workers.figures)
+        own = self._workers.own
+        self._working = None if own is None else self._thread("worker", own.run)
         # Waited for instead of the thread: a join that Ctrl-C interrupts takes the thread for ended (3.11).
         self._done = threading.Event()
         atexit.register(self._abandoned)
@@ -107,12 +105,13 @@ class Run:
     @property
     def assigned(self) -> int:
         """How many input partitions this run's own worker has now; 0 if workers are processes."""
-        return len(self._worker.assigned) if self._worker is not None else 0
+        own = self._workers.own
+        return 0 if own is None else len(own.assigned)
 
     @property
     def worker_pids(self) -> list[int]:
         """The ids of the worker processes; none if the worker runs in this process."""
-        return [process.pid for process in self._processes]
+        return self._workers.pids
 
     @property
     def metrics_address(self) -> str | None:
@@ -143,6 +142,33 @@ class Run:
         """Ask it to end in order: workers deliver what they hold, the merger folds it in. Returns at once."""
         self._stop.set()
         self._wake.set()
+
+    def scale(self, workers: int) -> None:
+        """Go on with so many workers: more join the group, or the last to come deliver and leave it.
+
+        The group then shares the partitions anew, without a stop of those that stay where they are if it does
+        so cooperatively (``partition.assignment.strategy=cooperative-sticky``, ``group.protocol=consumer``).
+        A run that began with one worker keeps that one in this process. Returns at once. Raises `ValueError`
+        for less than one worker and for a decoder that other processes can't import, `RuntimeError` if the
+        run has ended.
+        """
+        if self._stop.is_set() or not self.running:
+            raise RuntimeError("the run is ending or has ended; start it again with so many workers")
+        self._workers.scale(workers)
+
+    def drain(self, seconds: float | None = None) -> Summary:
+        """Read no more, deliver what was read, close every window that may close, and wait for all that.
+
+        `stop` does the same but gives the merger only some seconds for what lies in the log. Here it takes
+        all of it in, however long that takes, sinks have every closed window, and the place is kept. Windows
+        that may still get rows stay open for the next run of the group. Where another process merges, its
+        windows are its own affair.
+
+        Raises what `wait` raises; after `seconds` it is a `TimeoutError`, and the draining goes on.
+        """
+        self._draining.set()
+        self.stop()
+        return self.wait(seconds)
 
     def wait(self, seconds: float | None = None, interrupted: bool = False) -> Summary:
         """Wait for the end; an unbounded run ends only by `stop` or an error.
@@ -178,8 +204,8 @@ class Run:
         )
 
     def _remarks(self, account: Account) -> tuple[str, ...]:
-        if self._worker is not None:
-            return self._worker.remarks
+        if self._workers.own is not None:
+            return self._workers.own.remarks
         if 2 * account.dead_lettered <= account.read or not account.read:
             return ()
         letters = self.plan.dead_letter_topic
@@ -221,18 +247,13 @@ class Run:
             self._wake.clear()
             self._look_at(self._topics.look)
             self._lookout.look(self._inputs())
-            for at, process in enumerate(self._processes):
-                if process.ended and not self._stop.is_set() and not self._merger.finished:
-                    self._replace(at, process)
+            if not (self._stop.is_set() or self._merger.finished):
+                error = self._workers.look()
+                self._errors += [error] if error is not None else []
         if self._errors:
             self._look_at(self._topics.settle)  # the end of a topic shows in many ways
         self._stop.set()
-        for process in self._processes:
-            process.stop()
-        for process in self._processes:
-            process.join(_STOP_SECONDS)
-            if (error := process.error()) is not None:
-                self._errors.append(error)
+        self._errors += self._workers.end()
         if self._working is not None:
             self._working.join()
         self._workers_done.set()
@@ -252,20 +273,6 @@ class Run:
         except TopicError as error:
             self._errors.insert(0, error)
         self._merger.inputs_are(self._inputs())
-
-    def _replace(self, at: int, process: WorkerProcess) -> None:
-        error = process.error()
-        if error is not None:
-            self._errors.append(error)
-            return
-        log.warning("a worker process ended (%s); starting another in its place", process.told)
-        self._past_work += process.figures.past
-        self._processes[at] = WorkerProcess(self.plan.of_workers)
-
-    def _work(self) -> WorkFigures:
-        """What this run's workers did and have."""
-        own = WorkFigures() if self._worker is None else self._worker.figures
-        return sum((process.figures for process in self._processes), own + self._past_work)
 
     def _lag(self, state: LogState) -> int | None:
         starts = {**self.plan.starts, **{w: mark.position.offset for w, mark in state.marks.items()}}

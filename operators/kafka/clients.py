@@ -59,9 +59,20 @@ def client_config(config: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in config.items() if not k.startswith(_READING + GROUP + _SENDING)}
 
 
-def member_config(config: Mapping[str, Any], group_id: str) -> dict[str, Any]:
-    """A consumer that is a member of `group_id`, commits by hand and starts where told."""
+def member_config(config: Mapping[str, Any], group_id: str, member: str = "") -> dict[str, Any]:
+    """A consumer that is a member of `group_id`, commits by hand and starts where told.
+
+    `member` tells apart those of one process: a static name (``group.instance.id``) gets it as a suffix, and
+    who has none, as he only asks the group's coordinator, takes no such name.
+
+    >>> config = {"bootstrap.servers": "box:9092", "group.instance.id": "box-7"}
+    >>> member_config(config, "posts", "2")["group.instance.id"]
+    'box-7-2'
+    """
     group = {k: v for k, v in config.items() if k.startswith((*GROUP, "max.poll.")) and k != "group.id"}
+    static = group.pop("group.instance.id", None)
+    if static is not None and member:
+        group["group.instance.id"] = f"{static}-{member}"
     ours = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1_000}
     if str(group.get("group.protocol", "")).lower() == "consumer":
         ours = {}  # the brokers decide on these, and the client refuses them

@@ -13,7 +13,6 @@ LOST = frozenset(
         KafkaError.ILLEGAL_GENERATION,
         KafkaError.UNKNOWN_MEMBER_ID,
         KafkaError.REBALANCE_IN_PROGRESS,
-        KafkaError.FENCED_INSTANCE_ID,
         KafkaError.FENCED_MEMBER_EPOCH,
         KafkaError.STALE_MEMBER_EPOCH,
         KafkaError._ASSIGNMENT_LOST,
@@ -52,6 +51,9 @@ _ADVICE = {
     ),
     KafkaError.INCONSISTENT_GROUP_PROTOCOL: (
         "give all members of the group {group!r} the same group.protocol and partition.assignment.strategy"
+    ),
+    KafkaError.FENCED_INSTANCE_ID: (
+        "another process has the same group.instance.id in the group {group!r}; give each run one of its own"
     ),
     KafkaError.UNSUPPORTED_ASSIGNOR: "correct group.remote.assignor",
 }

@@ -58,6 +58,11 @@ class DeadLetter:
         )
 
     @property
+    def input(self) -> Input:
+        """The partition that it lay in."""
+        return Input(self.topic, self.partition)
+
+    @property
     def size(self) -> int:
         """Its approximate size in bytes."""
         return len(self.value or b"") + len(self.key or b"") + len(self.reason) + 100

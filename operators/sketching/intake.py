@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,11 +65,18 @@ class Intake:
         self._cuts.clear()
         self.clear()
 
-    def clear(self) -> None:
-        """Forget the deltas that were ready: they are delivered."""
-        self.ready.clear()
-        self.dead.clear()
-        self.dead_bytes = 0
+    def release(self, inputs: Collection[Input]) -> None:
+        """Drop what is held of some partitions, which another worker has now."""
+        for where in inputs:
+            self.progress.pop(where, None)
+            self._cuts.pop(where, None)
+        self.clear(inputs)
+
+    def clear(self, inputs: Collection[Input] | None = None) -> None:
+        """Forget the deltas that were ready, of some partitions or of all: they are delivered."""
+        self.ready = [] if inputs is None else [d for d in self.ready if d.input not in inputs]
+        self.dead = [] if inputs is None else [letter for letter in self.dead if letter.input not in inputs]
+        self.dead_bytes = sum(letter.size for letter in self.dead)
 
     def take(self, messages: Messages) -> None:
         """Sketch a batch of messages, except those of partitions not taken up or outside their range."""

@@ -77,7 +77,8 @@ class Membership:
     """Membership in a group that reads these topics.
 
     `revoked` is called with partitions that other members get next, while this worker still has them, to send
-    what it holds of them. `lost` is called with partitions that others already have.
+    what it holds of them. `lost` is called with partitions that others already have. `member` tells apart the
+    members of one run.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Membership:
         fingerprint: str,
         revoked: Callable[[list[Input]], None],
         lost: Callable[[list[Input]], None],
+        member: str = "",
     ) -> None:
         self.group_id = group_id
         self._topics = list(topics)
@@ -98,7 +100,7 @@ class Membership:
         self.assigned: set[Input] = set()
         self.rebalances = 0
         """How often the group has given it partitions, none included."""
-        self._consumer = Consumer(member_config(config, group_id), logger=LIBRARY_LOG)
+        self._consumer = Consumer(member_config(config, group_id, member), logger=LIBRARY_LOG)
         self._consumer.subscribe(
             self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )

@@ -56,8 +56,15 @@ class LogMerger:
     Tables that were handed over go to `closed`.
     """
 
-    def __init__(self, plan: Plan, closed: ClosedWindows, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        closed: ClosedWindows,
+        stopping: Callable[[], bool],
+        draining: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._plan = plan
+        self._draining = draining
         self._hand_over = HandOver(plan)
         self._closed = closed
         self._stopping = stopping
@@ -74,12 +81,13 @@ class LogMerger:
         self.handed_over = 0
         """How many windows were handed over, those that came again included."""
         self._read_through: set[int] = set()
+        self._ended: dict[int, int] = {}
         # Held while deltas are folded in, not while a window is handed over, so that its holder sees each
         # window once.
         self.lock = threading.RLock()
         self._place = LogPlace(plan, self._hand_over)
         self._rebalance = Rebalance(plan.config)
-        settings = {**member_config(plan.config, plan.merger_group), **_GROUP}
+        settings = {**member_config(plan.config, plan.merger_group, "merger"), **_GROUP}
         self._consumer = Consumer(settings, logger=LIBRARY_LOG)
         self._consumer.subscribe(
             [plan.table_topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -88,7 +96,8 @@ class LogMerger:
     def run(self) -> None:
         """Follow the log until told to stop, or, in a bounded run, until all is in and every window closed.
 
-        When told to stop, it still takes in what is in the log.
+        When told to stop, it still takes in what is in the log, if that takes no longer than some seconds, or
+        if it is told to drain.
         """
         try:
             last = None
@@ -103,13 +112,14 @@ class LogMerger:
                     self._keep()
                 if self._stopping():
                     last = last or wall.monotonic() + _LAST_SECONDS
-                    if wall.monotonic() > last or (not messages and self._at_end()):
+                    late = wall.monotonic() > last and not self._draining()
+                    if late or (not messages and self._at_end()):
                         break
             if self.finished:
                 self._emit_open()
             last = wall.monotonic() + _LAST_SECONDS
             self._keep()
-            while self._place.behind and wall.monotonic() < last:
+            while self._place.behind and (self._draining() or wall.monotonic() < last):
                 self._consumer.poll(_PAUSE_SECONDS)
                 self._keep()
         except Stopped as error:
@@ -200,7 +210,9 @@ class LogMerger:
             for place in self._consumer.position(self._consumer.assignment()):
                 end = self._consumer.get_watermark_offsets(place, timeout=1.0)
                 offset = place.offset if place.offset >= 0 else self._starts[place.partition]
-                if end is None or offset < end[1] - 1:
+                # A marker may lie behind the last message, and more where transactions overlap.
+                known = max(offset + (not self._draining()), self._ended.get(place.partition, -1))
+                if end is None or known < end[1]:
                     return False
         except KafkaException:
             return False
@@ -212,6 +224,7 @@ class LogMerger:
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF and partition is not None:
                 self._read_through.add(partition)
+                self._ended[partition] = offset or 0
                 return
             if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
                 raise self._place.gone(partition, None, f"offset {offset} was to be read next")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time as wall
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from confluent_kafka import KafkaException
@@ -65,7 +65,13 @@ class Worker:
         self._due = clock() + plan.options.checkpoint_seconds
         self._checkpoints, self._deltas = WorkFigures().checkpoints, WorkFigures().deltas
         self._membership = Membership(
-            plan.config, plan.group_id, plan.partitions, plan.stream.fingerprint(), self._revoked, self._lost
+            plan.config,
+            plan.group_id,
+            plan.partitions,
+            plan.stream.fingerprint(),
+            self._revoked,
+            self._lost,
+            plan.member,
         )
         self._taking_up = TakingUp(plan, self._membership, self._administration, stopping)
 
@@ -177,12 +183,15 @@ class Worker:
             self._admin = admin(self._plan.config)
         return self._admin
 
-    def _checkpoint(self) -> None:
-        """Deliver everything sketched since the last checkpoint."""
+    def _checkpoint(self, inputs: Collection[Input] | None = None) -> None:
+        """Deliver everything sketched since the last checkpoint, of some partitions or of all."""
         intake, plan = self._intake, self._plan
-        deltas = [*intake.ready, *(p.delta() for p in intake.progress.values() if p.pending)]
+        chosen = intake.progress.keys() if inputs is None else inputs
+        ready = [delta for delta in intake.ready if delta.input in chosen]
+        dead = [letter for letter in intake.dead if letter.input in chosen]
+        deltas = [*ready, *(p.delta() for w, p in intake.progress.items() if w in chosen and p.pending)]
         deltas[:-1] = [replace(delta, more=True) for delta in deltas[:-1]]
-        if not deltas and not intake.dead:
+        if not deltas and not dead:
             return
         assert self._taking_up.delivery is not None
         epochs = self._taking_up.epochs
@@ -193,13 +202,13 @@ class Worker:
         parts = [encode(delta, plan.table_topic, plan.table_partitions) for delta in deltas]
         messages = [message for part in parts for message in part]
         if plan.dead_letter_topic is not None:
-            messages += [letter.outgoing(plan.dead_letter_topic) for letter in intake.dead]
+            messages += [letter.outgoing(plan.dead_letter_topic) for letter in dead]
         places = {}
         for delta in deltas:
             places[delta.input] = self._taking_up.committed(delta.input, delta.end)
         began = wall.monotonic()
         self._taking_up.delivery.deliver(messages, places)
-        intake.clear()
+        intake.clear(inputs)
         self._checkpoints = self._checkpoints.with_value(wall.monotonic() - began)
         for part in parts:
             self._deltas = self._deltas.with_value(sum(message.size for message in part))
@@ -222,6 +231,10 @@ class Worker:
             progress = Progress(self._stream, *where, start, time, replay=end.position.replay)
             self._intake.begin(progress, end.cuts)
             self._idleness.take_up(where)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Read the partitions that it has, each from where it is."""
         starts: dict[tuple[str, int], int] = {w: own.reads_from for w, own in self._intake.progress.items()}
         if self._ahead is not None:
             self._ahead.close()
@@ -237,14 +250,17 @@ class Worker:
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
 
     def _revoked(self, inputs: list[Input]) -> None:
+        """Deliver what it holds of these partitions, and go on with the others."""
         try:
-            self._checkpoint()
+            self._checkpoint(inputs)
         except (MembershipLost, Stopped) as error:
             log.warning("partitions were taken before their last delta was delivered: %s", error)
-        self._intake.forget()
+        self._lost(inputs)
 
     def _lost(self, inputs: list[Input]) -> None:
-        self._intake.forget()
+        self._intake.release(inputs)
+        if self._intake.progress and self._ahead is not None and not self._stopping():
+            self._read_on()  # without those that are gone
 
     def _close(self) -> None:
         for part in (self._ahead, self._reader, self._taking_up.delivery, self._tables):

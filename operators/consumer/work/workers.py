@@ -1,0 +1,109 @@
+"""The sketching workers of one run: one in the run's own process, or processes, as many as are wanted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time as wall
+
+from ...formats.decode import check_importable
+from ...watching.figures import WorkFigures
+from ..plan import Plan
+from .process import WorkerProcess
+from .worker import Worker
+
+log = logging.getLogger("streamgauge.kafka")
+
+_STOP_SECONDS = 20.0
+"""How long worker processes have to deliver what they hold before they are killed."""
+
+
+class Workers:
+    """Starts workers, replaces processes that died, and ends those that are too many.
+
+    Each has a number, the lowest that is free: with static membership (``group.instance.id``) it is a part of
+    its name in the group, so that one that takes another's place gets the same partitions. The one in this
+    process, if there is one, has the number 0; it is `own`, and its caller runs it in a thread.
+    """
+
+    def __init__(self, plan: Plan, stop: threading.Event) -> None:
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._processes: dict[int, WorkerProcess] = {}
+        self._leaving: list[tuple[float, WorkerProcess]] = []
+        self._past = WorkFigures()
+        many = plan.options.workers
+        self.own = Worker(plan.of_worker(0), stop.is_set) if many == 1 else None
+        if many > 1:
+            self._processes = {number: self._made(number) for number in range(many)}
+
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the worker processes."""
+        with self._lock:
+            return [process.pid for process in self._processes.values()]
+
+    @property
+    def figures(self) -> WorkFigures:
+        """What they did and have, with those that have ended."""
+        own = WorkFigures() if self.own is None else self.own.figures
+        with self._lock:
+            known = [*self._processes.values(), *(process for _, process in self._leaving)]
+            return sum((process.figures for process in known), own + self._past)
+
+    def scale(self, many: int) -> None:
+        """Have so many workers. Those that are too many deliver what they hold, and leave.
+
+        Raises `ValueError` for less than one, and for a decoder that other processes can't import.
+        """
+        if type(many) is not int or many < 1:
+            raise ValueError(f"workers is {many!r}; it is a whole number from 1 on")
+        wanted = many - (self.own is not None)
+        if wanted > len(self._processes):
+            check_importable(self._plan.source.value)
+        with self._lock:
+            first = int(self.own is not None)
+            for number in range(first, first + wanted):
+                if number not in self._processes:
+                    self._processes[number] = self._made(number)
+            for number in sorted(self._processes)[wanted:]:
+                leaving = self._processes.pop(number)
+                leaving.stop()
+                self._leaving.append((wall.monotonic() + _STOP_SECONDS, leaving))
+
+    def look(self) -> BaseException | None:
+        """Replace processes that died. Gives the error of one that failed, if it could still report it."""
+        with self._lock:
+            for number, process in self._processes.items():
+                if not process.ended:
+                    continue
+                if (error := process.error()) is not None:
+                    return error
+                log.warning("a worker process ended (%s); starting another in its place", process.told)
+                self._past += process.figures.past
+                self._processes[number] = self._made(number)
+            for late, process in list(self._leaving):
+                if process.ended or wall.monotonic() > late:
+                    self._leaving.remove((late, process))
+                    if (error := self._ended(process)) is not None:
+                        return error
+        return None
+
+    def end(self) -> list[BaseException]:
+        """Have all processes deliver what they hold, and wait for their ends. Gives their errors."""
+        with self._lock:
+            processes = [*self._processes.values(), *(process for _, process in self._leaving)]
+            self._leaving.clear()
+            for process in processes:
+                process.stop()
+            return [error for process in processes if (error := self._ended(process, keep=True)) is not None]
+
+    def _made(self, number: int) -> WorkerProcess:
+        return WorkerProcess(self._plan.of_worker(number))
+
+    def _ended(self, process: WorkerProcess, keep: bool = False) -> BaseException | None:
+        """Wait for a process's end."""
+        process.join(_STOP_SECONDS if keep else 0.0)
+        if not keep:
+            self._past += process.figures.past
+        return process.error()
