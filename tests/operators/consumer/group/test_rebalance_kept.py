@@ -1,4 +1,4 @@
-"""What a member keeps while others come and go: its other partitions, or all of them if it is a static one."""
+"""What a member keeps while others come and go: its other partitions; all of them if it is static."""
 
 from __future__ import annotations
 
