@@ -84,7 +84,8 @@ def test_metrics_and_health_over_http_while_connections_fail(kafka, proxy: Fault
     assert found["checkpoint_duration_seconds_count"] > 4 and found["delta_size_bytes_sum"] > 1_000
     assert found["assigned_partitions"] == 2 and found["rebalances_total"] >= 1
     assert found["open_windows"] > 0 and found["open_groups"] >= found["open_windows"]
-    assert found["closed_windows_total"] > 0 and found["healthy"] == found["ready"] == 1
+    assert found["state_bytes"] > 100 and found["closed_windows_total"] > 0
+    assert found["healthy"] == found["ready"] == 1
     assert registry.get_sample_value("streamgauge_ready", {"group": topic.topic}) == 1
     assert get(running, "health").json() == {"healthy": True, "ready": True, "why": ""}
     address = running.metrics_address
@@ -163,6 +164,9 @@ class Merging:
 
     def held(self) -> tuple[int, int]:
         return 0, 0
+
+    def state_bytes(self) -> int:
+        return 0
 
 
 def test_what_waits_and_does_not_move_is_told_apart_from_silence() -> None:
