@@ -18,12 +18,12 @@ BY_CONSUME = {"sasl.kerberos.kinit.cmd": "true"}
 SCHEMA = {"user": pl.String, "tag": pl.String, "price": pl.Float64, "ts": pl.Int64}
 
 
-def posts(n: int, seed: int = 1) -> pl.Series:
-    """`n` posts of about 70 bytes as JSON lines, over one minute of event time."""
+def posts(n: int, seed: int = 1, zipf: float = 1.3) -> pl.Series:
+    """`n` posts of about 70 bytes as JSON lines, over one minute of event time; tags follow a Zipf law."""
     rng = np.random.default_rng(seed)
     columns = {
         '{"user":"u': rng.integers(100_000, 600_000, n),
-        '","tag":"t': np.minimum(rng.zipf(1.3, n), 100_000),
+        '","tag":"t': np.minimum(rng.zipf(zipf, n), 100_000),
         '","price":': np.round(rng.lognormal(3, 1, n), 2),
         ',"ts":': 1_700_000_000_000 + np.arange(n) * 60_000 // n,
     }
@@ -31,7 +31,7 @@ def posts(n: int, seed: int = 1) -> pl.Series:
     return pl.select(pl.concat_str([*parts, pl.lit("}")])).to_series()
 
 
-def filled(broker: EmbeddedKafka, name: str, n: int) -> str:
+def filled(broker: EmbeddedKafka, name: str, n: int, zipf: float = 1.3) -> str:
     """Create the topic `name` with `n` posts spread over its partitions; returns the name."""
     broker.create_topic(name, PARTITIONS)
     producer = Producer(
@@ -44,7 +44,7 @@ def filled(broker: EmbeddedKafka, name: str, n: int) -> str:
             "compression.type": "lz4",
         }
     )
-    for i, line in enumerate(posts(n).to_list()):
+    for i, line in enumerate(posts(n, zipf=zipf).to_list()):
         while True:
             try:
                 producer.produce(name, line, partition=i % PARTITIONS)

@@ -66,36 +66,45 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
     settings = {**member_config(config, topic), "enable.partition.eof": True}
     consumer = Consumer(settings, logger=LIBRARY_LOG)
     try:
-        found = {partition: Tail(end=-1) for partition in starts}
-        gathers = {partition: Gather() for partition in starts}
-        consumer.assign([KafkaPartition(topic, partition, start) for partition, start in starts.items()])
-        # If somebody writes all the time, there is always more, and the end is never reported.
-        ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
-        deadline = time.monotonic() + _SECONDS
-        while any(tail.end < 0 for tail in found.values()):
-            messages = consumer.consume(500, 0.1)
-            if messages:
-                deadline = time.monotonic() + _SECONDS
-            elif time.monotonic() > deadline:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
-            for message in messages:
-                partition, error = message.partition(), message.error()
-                if partition is not None and error is None:
-                    _take(found[partition], gathers[partition], message)
-                    following = (message.offset() or 0) + 1
-                    if following >= ends[partition]:
-                        found[partition].end = following
-                elif (
-                    error is not None and error.code() == KafkaError._PARTITION_EOF and partition is not None
-                ):
-                    found[partition].end = message.offset() or 0
-                elif error is not None and not passing(error):
-                    raise refused(error, "read the table topic", topic=topic)
-        for partition, tail in found.items():
-            tail.begin = _edges(consumer, topic, partition)[0]
-        return found
+        while True:
+            # A merger writes a snapshot before it trims what that makes needless: whoever sees the new
+            # beginning sees the snapshot, too, if the end is looked up afterwards.
+            begins = {partition: _edges(consumer, topic, partition)[0] for partition in starts}
+            found = _read(consumer, topic, starts)
+            for partition, tail in found.items():
+                tail.begin = _edges(consumer, topic, partition)[0]
+            if all(tail.begin <= max(begins[p], starts[p]) for p, tail in found.items()):
+                return found
     finally:
         consumer.close()
+
+
+def _read(consumer: Consumer, topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
+    """What `read_tail` gives, but for the first offsets."""
+    found = {partition: Tail(end=-1) for partition in starts}
+    gathers = {partition: Gather() for partition in starts}
+    consumer.assign([KafkaPartition(topic, partition, start) for partition, start in starts.items()])
+    # If somebody writes all the time, there is always more, and the end is never reported.
+    ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
+    deadline = time.monotonic() + _SECONDS
+    while any(tail.end < 0 for tail in found.values()):
+        messages = consumer.consume(500, 0.1)
+        if messages:
+            deadline = time.monotonic() + _SECONDS
+        elif time.monotonic() > deadline:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+        for message in messages:
+            partition, error = message.partition(), message.error()
+            if partition is not None and error is None:
+                _take(found[partition], gathers[partition], message)
+                following = (message.offset() or 0) + 1
+                if following >= ends[partition]:
+                    found[partition].end = following
+            elif error is not None and error.code() == KafkaError._PARTITION_EOF and partition is not None:
+                found[partition].end = message.offset() or 0
+            elif error is not None and not passing(error):
+                raise refused(error, "read the table topic", topic=topic)
+    return found
 
 
 def follow(position: Position, where: Input, logs: Mapping[int, Tail], epoch: int = 0) -> Ends:

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
 
+from streamgauge.operators.consumer.log import tail
 from streamgauge.operators.consumer.log.messages import encode
 from streamgauge.operators.consumer.log.tail import Tail, _edges, follow, read_tail
 from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.kafka.topics import admin
 from streamgauge.operators.sketching.position import Input, Position, inputs_of
 
 from .records import STREAM, delta, snapshot
@@ -75,6 +78,33 @@ def test_a_damaged_snapshot_is_left_out(kafka: Any, caplog: Any) -> None:
     tail = read_tail(config, name, {0: 0})[0]
     assert tail.snapshot is not None and (tail.snapshot.resume, tail.damaged) == (1, 1)
     assert "damaged snapshot of a merger's state: error('Error -5" in caplog.text and name in caplog.text
+
+
+@pytest.mark.kafka
+def test_a_topic_that_is_trimmed_meanwhile_is_read_again(kafka: Any, monkeypatch: Any) -> None:
+    """A merger that still lives writes down where it is, and trims, while its successor looks."""
+    name, config = f"log-{uuid.uuid4().hex[:8]}", {"bootstrap.servers": kafka.bootstrap_servers}
+    kafka.create_topic(name, partitions=1)
+    producer, merger, read = Producer(config), Merger(STREAM, inputs_of({"posts": 1})), tail._read
+
+    def write(at: int) -> None:
+        merger.offer(delta(0, at, at + 1), at)
+        for message in [*encode(delta(0, at, at + 1), name, 1), *snapshot(merger).outgoing(name, 0)]:
+            producer.produce(name, message.value, partition=0, headers=list(message.headers))
+        assert producer.flush(30) == 0
+
+    def trimmed_meanwhile(*args: Any) -> Any:
+        monkeypatch.setattr(tail, "_read", read)
+        found = read(*args)
+        write(1)
+        place = KafkaPartition(name, 0, 2)
+        admin(config).delete_records([place])[place].result(30)
+        return found
+
+    write(0)
+    monkeypatch.setattr(tail, "_read", trimmed_meanwhile)
+    found = read_tail(config, name, {0: 0})[0]
+    assert found.begin == 2 and found.snapshot is not None and found.snapshot.resume == 2
 
 
 def test_a_topic_that_a_broker_does_not_know_yet_is_asked_for_again() -> None:
