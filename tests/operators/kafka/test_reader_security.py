@@ -6,28 +6,35 @@ import base64
 import json as plain_json
 import logging
 import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from prometheus_client import CollectorRegistry, generate_latest
 
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.runner import run
+from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka import reader as reader_module
+from streamgauge.operators.kafka.clients import LIBRARY_LOG
 from streamgauge.operators.kafka.raw import RawSource
 from streamgauge.operators.kafka.raw_settings import raw_settings
 from streamgauge.operators.kafka.reader import Reader, ReadError
+from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.position import Position
 from streamgauge.spark_udafs.kafka.offsets import Known
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 from streamgauge.spark_udafs.kafka.tasks import Range, Task, read_task
+from streamgauge.spark_udafs.run import on_spark
 
+from ...waiting import until
 from .secure_broker import KEY_PASSWORD, PASSWORD, USER, SecureKafka
 
 pytestmark = [
@@ -145,3 +152,57 @@ def test_a_run_and_a_task_of_sparks_read_with_them_too(secure: SecureKafka, tmp_
     options = KafkaOptions.parse({"kafka.bootstrap.servers": at}, stream, config)
     task = Task((Range(("posts", 0), 0, 1, Known(Position(0))),), 0, 1_700_000_000_000_000)
     assert sum(batch.num_rows for batch in read_task(options, task)) >= 1
+
+
+def counted(secure: SecureKafka, how: str) -> Stream:
+    """A stream that such a client reads, of a topic of its own: a message to count, and one that can't be."""
+    topic = f"{how.lower()}-{uuid.uuid4().hex[:8]}"
+    secure.create_topic(topic)
+    producer = Producer({"bootstrap.servers": secure.bootstrap_servers})
+    for value in (b'{"n": 1}', b"oops"):
+        producer.produce(topic, value, timestamp=1_700_000_000_000)
+    assert producer.flush(20) == 0
+    config = settings(secure, how)
+    at = config.pop("bootstrap.servers")
+    source = Stream.from_kafka(topic, value=json({"n": pl.Int64}), bootstrap_servers=at, config=config)
+    return source.tumbling("1h").agg(posts=count())
+
+
+def often(*ways: str) -> list[Any]:
+    """These ways in every run of the tests, the others in long ones."""
+    return [pytest.param(how, marks=[] if how in ways else pytest.mark.soak) for how in WAYS]
+
+
+@pytest.mark.parametrize("how", often("files", "SCRAM-SHA-512", "OAUTHBEARER"))
+def test_a_whole_run_goes_by_them_and_tells_none(
+    secure: SecureKafka, how: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Reading, the group, transactions, deltas, dead letters, administration and metrics."""
+    stream, registry = counted(secure, how), CollectorRegistry()
+    group = stream.kafka_source.topic
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, LIBRARY_LOG.name):
+        running = start(stream, RunOptions(group_id=group, registry=registry, checkpoint_seconds=0.1))
+        until(lambda: running.figures().account.read == 2 and running.figures().lag == 0)
+        until(lambda: running.health().ready)
+        metrics = generate_latest(registry).decode()
+        running.stop()
+        summary = running.wait(120)
+    assert summary.account == Account(2, counted=1, dead_lettered=1)
+    letters = TopicPartition(f"{group}.dead-letters", 0)
+    client = AdminClient({"bootstrap.servers": secure.bootstrap_servers})
+    ends = client.list_offsets({letters: OffsetSpec.latest()})
+    assert ends[letters].result(30).offset == 2  # the letter, and its transaction's marker
+    printed = capfd.readouterr()
+    told = caplog.text + metrics + printed.out + printed.err + repr(running) + repr(summary) + repr(stream)
+    for secret in (PASSWORD, KEY_PASSWORD, "BEGIN ENCRYPTED"):
+        assert secret not in told
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("how", often("SCRAM-SHA-512", "OAUTHBEARER"))
+def test_spark_reads_and_writes_dead_letters_with_them(secure: SecureKafka, spark: Any, how: str) -> None:
+    stream = counted(secure, how)
+    frame = on_spark(stream, spark, streaming=False)
+    assert [row["posts"] for row in frame.collect()] == [1]
+    plan = frame._jdf.queryExecution().toString()
+    assert PASSWORD not in plan and KEY_PASSWORD not in plan
