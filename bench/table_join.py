@@ -58,7 +58,7 @@ def ours(bootstrap: str, posts: str, users: str) -> tuple[float, float]:
     asked = rows.join(table, on="key").group_by("country").tumbling("1h").agg(posts=count())
     began = time.perf_counter()
     reader = TableReader(table)
-    reader.load(lambda: None)
+    reader.load()
     loaded = time.perf_counter() - began
     assert len(reader.contents) == KEYS
     reader.close()

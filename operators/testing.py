@@ -165,7 +165,8 @@ class StreamTester:
     def feed_table(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
         """Give keys of a joined table their rows, by the name of its topic; None deletes a key.
 
-        Raises `ValueError` for a topic that the stream is not joined with.
+        Of keys that are several columns, each is a tuple. Raises `ValueError` for a topic that the stream is
+        not joined with.
         """
         joined = [table for table in self.stream.tables if table.topic == topic]
         if not joined:
@@ -176,7 +177,8 @@ class StreamTester:
             numbers = np.cumsum([row is not None for row in rows.values()]) - 1
             gone = np.array([row is None for row in rows.values()], bool)
             frame = pl.DataFrame(given, schema=table.source.schema)
-            keys = pl.Series(list(rows), dtype=table.key)
+            parts = zip(*rows) if len(table.keys) > 1 else [rows]
+            keys = [pl.Series(list(part), dtype=kind) for part, kind in zip(parts, table.keys)]
             self._tables[id(table)].update(keys, frame, np.where(gone, -1, numbers))
 
     def advance(self, seconds: float) -> StreamTester:

@@ -24,7 +24,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     """
     source = stream.complete().kafka_source
     if options.workers > 1:
-        tables = (decoder for table in stream.tables for decoder in table.source.decoders)
+        tables = (decoder for table in stream.tables for decoder in table.decoders)
         for decoder in (*source.decoders, *tables):
             check_importable(decoder)
     client = admin(source.settings)

@@ -191,8 +191,10 @@ class RowStream:
             )
         return self._then(Deduplicate(ids, microseconds(within), limit))
 
-    def join(self, table: Table, *, on: str, how: How = "inner", suffix: str = "_right") -> Self:
-        """Put the columns of a table's row beside each row: that of the key in the column `on`.
+    def join(
+        self, table: Table, *, on: str | Sequence[str], how: How = "inner", suffix: str = "_right"
+    ) -> Self:
+        """Put the columns of a table's row beside each row: that of the key in the column, or columns, `on`.
 
         With ``how="inner"`` rows whose key the table doesn't have are filtered; with ``"left"`` they stay,
         with nulls. A null is no key. A column of the table whose name is taken gets the suffix.
@@ -208,7 +210,8 @@ class RowStream:
         """
         if not isinstance(table, Table):
             raise TypeError(f"join: {table!r} is not a table; make one by Table.from_kafka(...)")
-        return self._then(TableJoin(table, on, how, suffix))
+        named = tuple(on) if isinstance(on, (list, tuple)) else (on,)
+        return self._then(TableJoin(table, named, how, suffix))
 
     @property
     def tables(self) -> list[Table]:

@@ -44,6 +44,7 @@ class Table:
 
     source: KafkaSource
     key: Any = pl.String
+    key_source: KafkaSource | None = None
 
     @classmethod
     def from_kafka(
@@ -58,41 +59,62 @@ class Table:
         """The table of the latest messages of `topic`, their values decoded by `value`.
 
         `key` is the Polars type of the messages' keys: text, a whole number written as text (``pl.Int64``),
-        or bytes (``pl.Binary``). A message with a null value deletes its key. So does one that can't be
+        or bytes (``pl.Binary``); or a decoder of theirs, such as ``json({"id": pl.Int64})``, whose columns
+        together are the key. A message with a null value deletes its key. So does one that can't be
         decoded, with a warning: what the key's row is now isn't known. Messages without a key, or with one
         that is not of its type, are left out with a warning.
 
         `bootstrap_servers` and `config` are as in `Stream.from_kafka`; the user needs the right READ on the
-        topic. Raises `TypeError` for a topic that isn't named, a value that isn't a decoder and another type
-        of keys, and `ValueError` for a setting that librdkafka doesn't know.
+        topic. Raises `TypeError` for a topic that isn't named, a value that isn't a decoder, and keys of
+        another type, and `ValueError` for a setting that librdkafka doesn't know.
         """
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
         if not hasattr(value, "decode") or not hasattr(value, "schema"):
             raise TypeError(f"value is {value!r}, not a decoder; write one, as in {_EXAMPLE}")
-        if not (key in (pl.String, pl.Binary) or _whole(key)):
-            raise TypeError(f"key is {key!r}; it can be pl.String, pl.Binary or a type of whole numbers")
+        decoded = hasattr(key, "decode") and hasattr(key, "schema")
+        if not (decoded or key in (pl.String, pl.Binary) or _whole(key)):
+            raise TypeError(
+                f"key is {key!r}; it can be pl.String, pl.Binary, a type of whole numbers, or a decoder"
+            )
         check_settings(config or {})
-        return cls(KafkaSource(topic, value, servers(bootstrap_servers), dict(config or {})), key)
+        address, settings = servers(bootstrap_servers), dict(config or {})
+        of_keys = KafkaSource(topic, key, address, settings) if decoded else None
+        return cls(KafkaSource(topic, value, address, settings), key, of_keys)
 
     @property
     def topic(self) -> str:
         """The topic that it is read from."""
         return self.source.topic
 
+    @property
+    def keys(self) -> list[Any]:
+        """The types of the columns that make up a key."""
+        return [self.key] if self.key_source is None else list(self.key_source.schema.values())
+
+    @property
+    def decoders(self) -> list[Decoder]:
+        """Those of the values and, if they have one, of the keys."""
+        return [source.value for source in (self.source, self.key_source) if source is not None]
+
     def definition(self) -> str:
         """What it reads, in words."""
         told = self.source.definition()
         value = json.dumps(told["value"], sort_keys=True, ensure_ascii=False)
         columns = json.dumps(told["columns"], ensure_ascii=False)
-        return f'table("{self.topic}", key={type_text(self.key)}, value={value}, columns={columns})'
+        if self.key_source is None:
+            key = type_text(self.key)
+        else:
+            own = self.key_source.definition()
+            key = json.dumps([own["value"], own["columns"]], sort_keys=True, ensure_ascii=False)
+        return f'table("{self.topic}", key={key}, value={value}, columns={columns})'
 
 
 class Lookup(Protocol):
     """A table's rows by their keys, as they are now."""
 
-    def find(self, keys: pl.Series) -> np.ndarray:
-        """The number of each key's row; -1 for keys that the table doesn't have, and for null."""
+    def find(self, keys: Sequence[pl.Series]) -> np.ndarray:
+        """The number of each key's row; -1 for keys that the table doesn't have, and for nulls."""
 
     def take(self, numbers: np.ndarray) -> pl.DataFrame:
         """The rows of these numbers; nulls for -1."""
@@ -100,13 +122,13 @@ class Lookup(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TableJoin:
-    """A row beside the table's row whose key is its value in the column `on`.
+    """A row beside the table's row whose key are its values in the columns `on`.
 
     `lookup` is where the rows are found; without one, as in a definition, only its columns are known.
     """
 
     table: Table
-    on: str
+    on: tuple[str, ...]
     how: How = "inner"
     suffix: str = "_right"
     lookup: Lookup | None = field(default=None, repr=False)
@@ -119,20 +141,27 @@ class TableJoin:
 
     def check(self, schema: Mapping[str, Any]) -> None:
         """Raise `TypeError` or `ValueError` unless rows of these columns can be joined."""
-        if not isinstance(self.on, str):
-            raise TypeError(f'join: on is {self.on!r}; name the column whose value is the key, on="user"')
-        if self.on not in schema:
-            raise ValueError(f"join: no column {self.on!r} in {', '.join(schema)}")
+        for name in self.on:
+            if not isinstance(name, str):
+                raise TypeError(f'join: on is {name!r}; name the column whose value is the key, on="user"')
+            if name not in schema:
+                raise ValueError(f"join: no column {name!r} in {', '.join(schema)}")
+        if len(self.on) != len(self.table.keys):
+            raise ValueError(
+                f"join: a key of {self.table.topic!r} has {len(self.table.keys)} columns, and on= names "
+                f"{len(self.on)}; name a column for each, in their order"
+            )
         if self.how not in get_args(How):
             raise ValueError(f'join: how is {self.how!r}; with a table it may be "inner" or "left"')
         if not isinstance(self.suffix, str):
             raise TypeError(f"join: suffix is {self.suffix!r}; it is text that is put behind a column's name")
-        given, key = schema[self.on], self.table.key
-        if given != key and not (_whole(given) and _whole(key)):
-            raise TypeError(
-                f"join: {self.on!r} is of type {given}, the keys of {self.table.topic!r} are {key}; cast the "
-                f"column before, or name the keys' type, as in Table.from_kafka(..., key=pl.{given})"
-            )
+        for name, key in zip(self.on, self.table.keys):
+            given = schema[name]
+            if given != key and not (_whole(given) and _whole(key)):
+                raise TypeError(
+                    f"join: {name!r} is of type {given}, the keys of {self.table.topic!r} are {key}; cast "
+                    f"the column before, or name the keys' type, as in Table.from_kafka(..., key=pl.{given})"
+                )
         taken = [*schema]
         for name in self._named(schema):
             if name in taken:
@@ -149,7 +178,7 @@ class TableJoin:
 
         def joined(rows: pl.DataFrame) -> pl.DataFrame:
             assert self.lookup is not None, "only a worker has the table's rows"
-            numbers = self.lookup.find(rows[self.on])
+            numbers = self.lookup.find([rows[name] for name in self.on])
             if self.how == "inner" and (numbers < 0).any():
                 rows, numbers = rows.filter(pl.Series(numbers >= 0)), numbers[numbers >= 0]
             found = self.lookup.take(numbers)
@@ -168,8 +197,9 @@ class TableJoin:
 
     def definition(self) -> list[Any]:
         """As plain JSON: the verb, the table, the column, how, and the suffix."""
-        told = {"on": self.on, "how": self.how, "suffix": self.suffix}
-        return [self.verb, self.table.definition(), *(f'{k}="{v}"' for k, v in told.items())]
+        on = json.dumps(self.on[0] if len(self.on) == 1 else self.on, ensure_ascii=False)
+        told = f"on={on}", f'how="{self.how}"', f"suffix={json.dumps(self.suffix)}"
+        return [self.verb, self.table.definition(), *told]
 
 
 def _whole(kind: Any) -> bool:

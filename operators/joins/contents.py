@@ -7,18 +7,20 @@ look-up gathers from few.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from ...sketches.core.jit import kernel
 from ..sketching.grouping import hash_keys
 
 _OLDEST = pl.CompatLevel.oldest()
 _FEW = 1024
+
+Keys = Sequence[pl.Series]
+"""The columns that make up the keys."""
 
 
 @kernel
@@ -76,9 +78,9 @@ class Contents:
     10⁻²⁰.
 
     >>> contents = Contents({"country": pl.String})
-    >>> contents.update(pl.Series(["ann", "bob"]), pl.DataFrame({"country": ["FI", "NO"]}))
-    >>> contents.update(pl.Series(["ann", "bob"]), pl.DataFrame({"country": ["SE"]}), np.array([0, -1]))
-    >>> contents.take(contents.find(pl.Series(["bob", "ann", None])))["country"].to_list(), len(contents)
+    >>> contents.update([pl.Series(["ann", "bob"])], pl.DataFrame({"country": ["FI", "NO"]}))
+    >>> contents.update([pl.Series(["ann", "bob"])], pl.DataFrame({"country": ["SE"]}), np.array([0, -1]))
+    >>> contents.take(contents.find([pl.Series(["bob", "ann", None])]))["country"].to_list(), len(contents)
     ([None, 'SE', None], 1)
     """
 
@@ -98,10 +100,10 @@ class Contents:
         index = (self._slots, self._known1, self._known2, self._row_of)
         return sum(part.nbytes for part in index) + sum(int(f.estimated_size()) for f in self._frames)
 
-    def update(self, keys: pl.Series, rows: pl.DataFrame, numbers: np.ndarray | None = None) -> None:
+    def update(self, keys: Keys, rows: pl.DataFrame, numbers: np.ndarray | None = None) -> None:
         """Give keys their rows, in order: key i has row ``numbers[i]`` of `rows`, or none for -1."""
-        given = np.arange(len(keys)) if numbers is None else numbers
         h1, h2 = _hashes(keys)
+        given = np.arange(len(h1)) if numbers is None else numbers
         at = 0
         while True:
             index = self._slots, self._known1, self._known2, self._row_of
@@ -115,13 +117,14 @@ class Contents:
         if self._height > 2 * live + _FEW or self._n > 2 * live + _FEW:
             self._compact()
 
-    def find(self, keys: pl.Series) -> np.ndarray:
-        """The number of each key's row; -1 for keys that it doesn't have, and for null."""
+    def find(self, keys: Keys) -> np.ndarray:
+        """The number of each key's row; -1 for keys that it doesn't have, and for any null in one."""
         h1, h2 = _hashes(keys)
-        numbers = np.empty(len(keys), np.int64)
+        numbers = np.empty(len(h1), np.int64)
         _find(h1, h2, self._slots, self._known1, self._known2, self._row_of, numbers)
-        if keys.null_count():
-            numbers[keys.is_null().to_numpy()] = -1
+        for part in keys:
+            if part.null_count():
+                numbers[part.is_null().to_numpy()] = -1
         return numbers
 
     def take(self, numbers: np.ndarray) -> pl.DataFrame:
@@ -171,6 +174,5 @@ class Contents:
         _refill(self._slots, self._known1, self._n)
 
 
-def _hashes(keys: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    array: pa.Array = keys.to_arrow(compat_level=_OLDEST)
-    return hash_keys([array], len(array))
+def _hashes(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
+    return hash_keys([part.to_arrow(compat_level=_OLDEST) for part in keys], len(keys[0]))

@@ -14,10 +14,13 @@ S = TypeVar("S", bound=RowStream)
 
 
 class JoinedTables:
-    """Readers of a stream's tables, one for each table, however often the stream is joined with it."""
+    """Readers of a stream's tables, one for each table, however often the stream is joined with it.
 
-    def __init__(self, stream: RowStream) -> None:
-        self._readers = [TableReader(table) for table in stream.tables]
+    `alive` and `stopping` are as in `TableReader`.
+    """
+
+    def __init__(self, stream: RowStream, alive: Callable[[], None], stopping: Callable[[], bool]) -> None:
+        self._readers = [TableReader(table, alive, stopping) for table in stream.tables]
 
     def bound(self, stream: S) -> S:
         """The stream with its joins bound to what is read here."""
@@ -28,10 +31,10 @@ class JoinedTables:
         """Bytes of all tables."""
         return sum(reader.contents.size for reader in self._readers)
 
-    def load(self, alive: Callable[[], None]) -> None:
-        """Read all that isn't read yet as far as it goes now, calling `alive` now and then."""
+    def load(self) -> None:
+        """Read all that isn't read yet, as far as it goes now."""
         for reader in self._readers:
-            reader.load(alive)
+            reader.load()
 
     def refresh(self) -> None:
         """Take in what has come since."""

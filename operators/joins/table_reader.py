@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ..definition.sources import KafkaSource
 from ..definition.tables import Table
-from ..formats.messages import Messages, texts
+from ..formats.decode import Decoded
+from ..formats.messages import Messages, from_column, texts
+from ..formats.unavailable import Unavailable
+from ..kafka.patience import Patience
 from ..kafka.read_ahead import ReadAhead
 from ..kafka.reader import EARLIEST, Reader
 from ..kafka.topics import TopicError, admin, partitions_of
@@ -21,6 +26,7 @@ log = logging.getLogger("streamgauge.kafka")
 _BATCH_MESSAGES = 200_000
 _SAID = 5
 """Warnings about single messages, at most."""
+_PAUSE_SECONDS = 0.2
 _ANSWER_SECONDS = 2.0
 _LOOK_SECONDS = 10.0
 """How often it is asked whether the topic has more partitions by now."""
@@ -29,14 +35,23 @@ _LOOK_SECONDS = 10.0
 class TableReader:
     """One worker's copy of a table. `load` reads it whole; from then on `refresh` keeps it current.
 
-    Raises what `Reader` raises: `ReadError` for what waiting won't mend.
+    `alive` is called now and then while that takes long; what a decoder needs is waited for until `stopping`
+    says so. Raises what `Reader` raises: `ReadError` for what waiting won't mend.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(
+        self,
+        table: Table,
+        alive: Callable[[], None] = lambda: None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.table = table
+        self._alive = alive
+        self._patience = Patience(f"decode the table {table.topic}", stopping)
         self.contents = Contents(table.source.schema)
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
+        self._ends: dict[tuple[str, int], int] = {}
         self._looked = 0.0
         self._said = 0
 
@@ -45,18 +60,19 @@ class TableReader:
         """Whether all has been read that was there when it began."""
         return self._ahead is not None
 
-    def load(self, alive: Callable[[], None]) -> None:
-        """Read all there is now; `alive` is called now and then, as that may take long."""
+    def load(self) -> None:
+        """Read all there was when it was called first. If `alive` raises, the next call goes on there."""
         if self.loaded:
             return
         began = time.monotonic()
-        self.close()
-        self._reader = Reader(dict(self.table.source.settings), {})
-        partitions = self._reader.partitions(self.table.topic)
-        self._reader.assign({(self.table.topic, partition): EARLIEST for partition in partitions})
-        for messages in self._reader.read_to(self._reader.end_offsets(), _BATCH_MESSAGES):
+        if self._reader is None:
+            self._reader = Reader(dict(self.table.source.settings), {})
+            partitions = self._reader.partitions(self.table.topic)
+            self._reader.assign({(self.table.topic, partition): EARLIEST for partition in partitions})
+            self._ends = self._reader.end_offsets()
+        for messages in self._reader.read_to(self._ends, _BATCH_MESSAGES):
             self.take(messages)
-            alive()
+            self._alive()
         self._looked = time.monotonic()
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
         log.info(
@@ -80,7 +96,7 @@ class TableReader:
         told = np.flatnonzero(given & ~messages.is_null)
         some = messages if len(told) == len(messages) else messages.select(told)
         done = 0
-        for part, decoded in self.table.source.decoded(some):
+        for part, decoded in self._decoded(self.table.source, some):
             own = told[done : done + len(part)]
             at = own if decoded.rows is None else own[decoded.rows]
             rows[at] = height + np.arange(len(at))
@@ -88,7 +104,7 @@ class TableReader:
             height, done = height + decoded.frame.height, done + len(part)
             for row, reason in zip(own[decoded.refused].tolist(), decoded.reasons):
                 self._warn(messages, row, f"its key has no row now: {reason}")
-        self.contents.update(keys.filter(pl.Series(given)), pl.concat(frames), rows[given])
+        self.contents.update(keys, pl.concat(frames), rows[given])
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -97,10 +113,38 @@ class TableReader:
                 part.close()
         self._ahead = self._reader = None
 
-    def _keys(self, messages: Messages) -> tuple[pl.Series, np.ndarray]:
-        """The keys in the table's type, and which of them are keys."""
+    def _decoded(self, source: KafkaSource, messages: Messages) -> Iterator[tuple[Messages, Decoded]]:
+        for found in source.decoded(messages, self._wait):
+            self._patience.done()
+            yield found
+
+    def _wait(self, error: Unavailable) -> None:
+        self._alive()
+        self._patience.still(str(error))
+        time.sleep(_PAUSE_SECONDS)
+
+    def _keys(self, messages: Messages) -> tuple[list[pl.Series], np.ndarray]:
+        """The columns of the keys, and which messages have one."""
+        source = self.table.key_source
+        if source is None:
+            keys, known = self._plain_keys(messages, self.table.key)
+            return [keys.filter(pl.Series(known))], known
+        known, frames, done = np.zeros(len(messages), bool), [source.schema.to_frame()], 0
+        for part, decoded in self._decoded(source, from_column(messages, messages.key)):
+            whole = decoded.frame.select(pl.all_horizontal(pl.all().is_not_null())).to_series().to_numpy()
+            rows = np.arange(len(part)) if decoded.rows is None else decoded.rows
+            known[done + rows[whole]] = True
+            frames.append(decoded.frame.filter(pl.Series(whole)))
+            told = [*zip(decoded.refused.tolist(), decoded.reasons)]
+            told += [(row, "a part of its key is null") for row in rows[~whole].tolist()]
+            for row, reason in told[:_SAID]:
+                empty = messages.key[done + row].as_py() is None
+                self._warn(messages, done + row, "it has no key" if empty else f"its key: {reason}")
+            done += len(part)
+        return pl.concat(frames).get_columns(), known
+
+    def _plain_keys(self, messages: Messages, kind: Any) -> tuple[pl.Series, np.ndarray]:
         given = pl.Series(values=pl.from_arrow(messages.key), dtype=pl.Binary)
-        kind = self.table.key
         keys = given if kind == pl.Binary else texts(given)
         if kind not in (pl.Binary, pl.String):
             keys = keys.cast(kind, strict=False)

@@ -110,6 +110,6 @@ def read() -> None:
     text = b'{"user": "ann", "age": 3, "tags": ["a", "b"], "at": "2026-01-01T00:00:30Z"}'
     rehearse(posts.agg(n=count()), Messages.of([text, None] * 100))
     users = Contents({"n": pl.Int64})
-    users.update(pl.Series(["ann"] * 200), pl.DataFrame({"n": range(200)}))
-    users.find(pl.Series(["ann"]))
+    users.update([pl.Series(["ann"] * 200)], pl.DataFrame({"n": range(200)}))
+    users.find([pl.Series(["ann"])])
     Seen(1).look([pa.array(["ann"] * 200)], np.arange(200), np.arange(200))

@@ -53,7 +53,7 @@ class Worker:
         self._plan = plan
         self._stopping = stopping
         self._clock = clock
-        self._tables = JoinedTables(plan.stream)
+        self._tables = JoinedTables(plan.stream, self._keep, stopping)
         self._stream = self._tables.bound(plan.stream)
         remarks = Remarks(plan.source.topic, plan.source.members, plan.dead_letter_topic)
         self._intake = Intake(plan.source, remarks, plan.ends, self._keep, stopping)
@@ -217,7 +217,7 @@ class Worker:
         """Go on with newly assigned partitions where the group, or a predecessor that died, left them."""
         if not inputs:
             return
-        self._tables.load(self._keep)
+        self._tables.load()
         waiting = Patience("learn where to read on", self._stopping)
         while True:
             try:

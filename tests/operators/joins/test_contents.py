@@ -39,14 +39,14 @@ def test_a_key_has_its_latest_row_or_none(kind: Any, key: Any, seed: int) -> Non
             (step * 10_000 + at, None if at % 5 == 0 else f"{at}", [at, step]) for at in range(kept.sum())
         ]
         numbers = np.where(kept, np.cumsum(kept) - 1, -1)
-        contents.update(pl.Series(keys, dtype=kind), pl.DataFrame(rows, SCHEMA, orient="row"), numbers)
+        contents.update([pl.Series(keys, dtype=kind)], pl.DataFrame(rows, SCHEMA, orient="row"), numbers)
         for one, number in zip(keys, numbers.tolist()):
             if number < 0:
                 wanted.pop(one, None)
             else:
                 wanted[one] = rows[number]
         asked = [None, *(key(int(number)) for number in random.integers(0, many + 5, 200)), None]
-        found = contents.take(contents.find(pl.Series(asked, dtype=kind)))
+        found = contents.take(contents.find([pl.Series(asked, dtype=kind)]))
         nothing = (None, None, None)
         assert found.schema == pl.Schema(SCHEMA)
         assert found.rows() == [nothing if one is None else wanted.get(one, nothing) for one in asked]
@@ -57,12 +57,12 @@ def test_a_key_has_its_latest_row_or_none(kind: Any, key: Any, seed: int) -> Non
 
 def test_the_memory_of_rows_that_were_replaced_is_given_back() -> None:
     contents = Contents({"n": pl.Int64})
-    keys = pl.Series(range(1_000))
+    keys = [pl.Series(range(1_000))]
     for round in range(200):
         contents.update(keys, pl.DataFrame({"n": [round] * 1_000}))
     assert contents.size < 200_000
     assert contents.take(contents.find(keys))["n"].to_list() == [199] * 1_000
     contents.update(keys, pl.DataFrame(schema={"n": pl.Int64}), np.full(1_000, -1))
-    contents.update(pl.Series(range(5_000)), pl.DataFrame(schema={"n": pl.Int64}), np.full(5_000, -1))
+    contents.update([pl.Series(range(5_000))], pl.DataFrame(schema={"n": pl.Int64}), np.full(5_000, -1))
     assert len(contents) == 0 and contents.size < 10_000
-    assert contents.take(contents.find(pl.Series([1]))).rows() == [(None,)]
+    assert contents.take(contents.find([pl.Series([1])])).rows() == [(None,)]

@@ -94,7 +94,8 @@ def test_several_tables_and_steps_after_them() -> None:
         (lambda: posts().join("users", on="author"), "'users' is not a table"),
         (lambda: posts().join(posts(), on="author"), "is not a table"),
         (lambda: posts().join(USERS, on="nobody"), "no column 'nobody'"),
-        (lambda: posts().join(USERS, on=["author"]), "name the column whose value is the key"),
+        (lambda: posts().join(USERS, on=5), "name the column whose value is the key"),
+        (lambda: posts().join(USERS, on=["author", "n"]), "has 1 columns, and on= names 2"),
         (lambda: posts().join(USERS, on="author", how="outer"), '"inner" or "left"'),
         (
             lambda: posts().join(USERS, on="n"),

@@ -8,6 +8,7 @@ import os
 import signal
 import uuid
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -20,12 +21,15 @@ from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.definition.tables import Table
+from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
+from streamgauge.operators.formats.unavailable import Unavailable
 from streamgauge.operators.joins.table_reader import TableReader
 from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.query import query
+from streamgauge.operators.testing import StreamTester
 
 from ...waiting import until
 from ..consumer.runs import Windows
@@ -49,7 +53,7 @@ def test_the_latest_message_of_a_key_is_its_row(cut: int, caplog: pytest.LogCapt
     for low, high in ((0, cut), (cut, 9)):
         if low < high:
             reader.take(messages.slice(low, high))
-    found = reader.contents.take(reader.contents.find(pl.Series(["ann", "bob", "", "eve", None, "x"])))
+    found = reader.contents.take(reader.contents.find([pl.Series(["ann", "bob", "", "eve", None, "x"])]))
     assert found["country"].to_list() == ["LV", None, "SE", "EE", None, None]
     said = [record.getMessage().removeprefix("a message of the table ") for record in caplog.records]
     assert len(said) == 3 and said[0] == "users[0] at offset 103 can't be used: it has no key"
@@ -64,8 +68,57 @@ def test_keys_are_of_the_type_that_was_named() -> None:
     for kind, keys in ((pl.Int64, [12, -7, None]), (pl.Binary, [b"12", b"-7", b"x"])):
         reader = TableReader(Table.from_kafka("users", value=VALUE, key=kind))
         reader.take(messages)
-        found = reader.contents.take(reader.contents.find(pl.Series(keys, dtype=kind)))["country"].to_list()
+        found = reader.contents.take(reader.contents.find([pl.Series(keys, dtype=kind)]))["country"].to_list()
         assert found == ["FI", "NO", None if kind == pl.Int64 else "SE"]
+
+
+def test_keys_are_decoded_and_may_have_several_columns(caplog: pytest.LogCaptureFixture) -> None:
+    key = json({"id": pl.Int64, "shop": pl.String})
+    table = Table.from_kafka("users", value=VALUE, key=key)
+    reader = TableReader(table)
+    told = [(1, "a", "FI"), (1, "b", "NO"), (2, "a", "SE"), (None, "a", "DK"), (1, "a", "LV"), (2, "a", None)]
+    keys = [plain_json.dumps({"id": number, "shop": shop}).encode() for number, shop, _ in told]
+    values = [None if place is None else country(place) for *_, place in told]
+    messages = Messages.of([*values, country("EE"), country("EE")], [*keys, b"{", None], topic="users")
+    reader.take(messages)
+    found = reader.contents.find([pl.Series([1, 1, 2, None]), pl.Series(["a", "b", "a", "a"])])
+    assert reader.contents.take(found)["country"].to_list() == ["LV", "NO", None, None]
+    said = [record.getMessage().rpartition("can't be used: ")[2] for record in caplog.records]
+    assert len(said) == 3 and {"it has no key", "its key: a part of its key is null"} < {*said}
+    rows = Stream.from_batches({"user": pl.Int32, "shop": pl.String, "at": pl.Datetime("us")}, time="at")
+    tester = StreamTester(rows.join(table, on=["user", "shop"]).tumbling("1m").agg(n=count()))
+    tester.feed_table("users", {(1, "a"): {"country": "FI"}, (2, "a"): None})
+    at = datetime(2026, 1, 1)
+    given = [{"user": user, "shop": shop, "at": at} for user, shop in ((1, "a"), (2, "a"), (1, None))]
+    assert tester.feed(given) == Account(3, counted=1, filtered=2)
+    with pytest.raises(ValueError, match="a key of 'users' has 2 columns, and on= names 1"):
+        rows.join(table, on="user")
+
+
+class Depot:
+    """A decoder that needs something that is away at first."""
+
+    schema = pl.Schema({"country": pl.String})
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    def decode(self, messages: Messages) -> Decoded:
+        self.tries += 1
+        if self.tries < 3:
+            raise Unavailable("the depot is closed")
+        return Decoded(pl.DataFrame({"country": messages.text}))
+
+    def definition(self) -> dict[str, int]:
+        return {"version": 1}
+
+
+def test_what_a_decoder_needs_is_waited_for() -> None:
+    reader, alive = TableReader(Table.from_kafka("users", value=Depot())), []
+    reader._alive = lambda: alive.append(1)
+    reader.take(Messages.of([b"FI"], [b"ann"]))
+    assert reader.contents.take(reader.contents.find([pl.Series(["ann"])]))["country"].to_list() == ["FI"]
+    assert len(alive) == 2
 
 
 class Kafka:
@@ -149,8 +202,20 @@ def test_a_table_is_read_on_where_its_topic_gets_partitions_and_refused_where_th
     topics = Kafka(kafka)
     topics.update({"ann": "FI"})
     reader = TableReader(topics.stream.tables[0])
+    calls = 0
+
+    def alive() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise TimeoutError("the group moved on")
+
+    monkeypatch.setattr(reader, "_alive", alive)
     with caplog.at_level(logging.INFO, "streamgauge.kafka"):
-        reader.load(lambda: None)
+        with pytest.raises(TimeoutError):
+            reader.load()
+        assert not reader.loaded
+        reader.load()
     assert f"the table {topics.users} has 1 rows" in caplog.text
     admin = AdminClient({"bootstrap.servers": topics.address})
     admin.create_partitions([NewPartitions(topics.users, 12)])[topics.users].result(60)
