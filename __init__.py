@@ -19,6 +19,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .operators.consumer.group.reset import GroupInUse as GroupInUse
+    from .operators.consumer.group.reset import reset as reset
     from .operators.consumer.run import Run as Run
     from .operators.consumer.summary import Summary as Summary
     from .operators.definition.aggregate import Aggregate as Aggregate
@@ -124,6 +126,7 @@ _EXPORTS: dict[str, str] = {
     "ConsoleSink": ".spark_udafs.sinks",
     "Decoded": ".operators.formats.decode",
     "Decoder": ".operators.formats.decode",
+    "GroupInUse": ".operators.consumer.group.reset",
     "HeavyHitters": ".sketches.count_min",
     "KafkaSink": ".spark_udafs.sinks",
     "Messages": ".operators.formats.messages",
@@ -154,6 +157,7 @@ _EXPORTS: dict[str, str] = {
     "query": ".operators.table.query",
     "raw": ".operators.formats.text",
     "register": ".spark_udafs.functions",
+    "reset": ".operators.consumer.group.reset",
     "session": ".spark_udafs.session",
     "sketch": ".spark_udafs.frames",
     "text": ".operators.formats.text",

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
+from .groups.command import app as groups
 from .kafka.command import app as kafka
 from .tables.inspect import inspect
 from .tables.query import query
@@ -22,7 +23,7 @@ class _Ordered(TyperGroup):
     """Commands in the order in which a newcomer needs them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "kafka", "query", "top", "inspect", "warm"]
+        return ["demo", "kafka", "query", "top", "inspect", "warm", "groups"]
 
 
 app = typer.Typer(
@@ -57,6 +58,7 @@ demo = typer.Typer(
 demo.command("trending")(trending)
 app.add_typer(demo)
 app.add_typer(kafka)
+app.add_typer(groups)
 app.command()(query)
 app.command()(top)
 app.command()(inspect)

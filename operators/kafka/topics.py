@@ -201,7 +201,9 @@ def described_group(client: AdminClient, group: str) -> Future[Any]:
 
 def remove(client: AdminClient, topics: Iterable[str], groups: Iterable[str]) -> None:
     """Delete topics and consumer groups; what is gone already, or still in use, is left alone."""
-    waiting = [*client.delete_topics(list(topics), operation_timeout=_SECONDS).values()]
+    waiting: list[Future[Any]] = []
+    if topics := list(topics):
+        waiting += client.delete_topics(topics, operation_timeout=_SECONDS).values()
     if groups := list(groups):
         waiting += client.delete_consumer_groups(groups, request_timeout=_COORDINATOR_SECONDS).values()
     deadline = time.monotonic() + _SECONDS

@@ -1,0 +1,1 @@
+"""Consumer groups of streams, by the command line."""

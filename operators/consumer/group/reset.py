@@ -1,0 +1,170 @@
+"""Set a group back, or forward: its offsets, and what its merger knows with them.
+
+Offsets and counts belong together: the table topic holds what was counted up to the offsets, and each delta
+names its range. So a reset removes the group's table topics and the merger's place first, and sets the
+offsets last. Who dies in between leaves a group that refuses to run until it is reset again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import OffsetSpec
+
+from ...kafka.faults import refused
+from ...kafka.settings import check_settings, servers
+from ...kafka.topics import (
+    Admin,
+    TopicError,
+    admin,
+    begin_offsets,
+    described_group,
+    end_offsets,
+    partitions_of,
+    remove,
+)
+from ...sketching.position import Input, inputs_of
+
+_SECONDS = 30.0
+
+Place = Literal["earliest", "latest"] | datetime | int | Mapping[tuple[str, int], int]
+"""Where a group is to go on: an end of its topics, a time, an offset of all partitions, or one of each."""
+
+
+class GroupInUse(RuntimeError):
+    """A group has members, whose place can't be changed under them."""
+
+
+def reset(
+    group_id: str,
+    to: Place,
+    *,
+    bootstrap_servers: str | Sequence[str] = "localhost:9092",
+    config: Mapping[str, Any] | None = None,
+    topics: Sequence[str] = (),
+) -> dict[Input, int]:
+    """Have the next run of a group go on elsewhere: it counts anew from there. Gives the offsets.
+
+    `to` is ``"earliest"``, ``"latest"``, a time (the first message of that timestamp or a later one; UTC
+    unless it has a zone), an offset for every partition, or offsets by (topic, partition), which leave out no
+    partition. `topics` are the group's input topics, where it never committed any.
+
+    What was counted and not handed over is dropped, open windows included, and so is what is known of late
+    rows: a window that begins before the new place holds only rows from there on. Windows that were handed
+    over stay where they are; those that are counted again come again, and replace the earlier ones by
+    `window_start` and keys (files of `ToParquet` and tables of `ToTable` do so by themselves). Bad messages
+    that are read again become dead letters again. The group may go on with another definition.
+
+    Raises `GroupInUse` while the group has members (static ones count until their session time-out),
+    `TopicError` for topics that are not there, `ValueError` for a place that is not in a topic or that leaves
+    out partitions, and for a group of which nothing is known.
+
+        reset("by-minute", datetime(2026, 6, 1, 12))        # or: streamgauge groups reset by-minute --to …
+
+    >>> reset("by-minute", "yesterday")
+    Traceback (most recent call last):
+    ValueError: to is 'yesterday'; write "earliest", "latest", a datetime, or an offset
+    """
+    if not isinstance(to, (datetime, int, Mapping)) and to not in ("earliest", "latest"):
+        raise ValueError(f'to is {to!r}; write "earliest", "latest", a datetime, or an offset')
+    check_settings(config or {})
+    client = admin({"bootstrap.servers": servers(bootstrap_servers), **(config or {})})
+    for group in (group_id, f"{group_id}.merger"):
+        _check_empty(client, group)
+    names = list(topics) or _known_topics(client, group_id)
+    inputs = inputs_of({topic: partitions_of(client, topic) for topic in names})
+    places = _places(client, inputs, to)
+    tables = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
+    gone = [topic for topic in client.list_topics(timeout=_SECONDS).topics if tables.fullmatch(topic)]
+    remove(client, gone, [f"{group_id}.merger"])
+    _wait_until_gone(client, gone)
+    offsets = [KafkaPartition(*where, offset) for where, offset in places.items()]
+    wanted = ConsumerGroupTopicPartitions(group_id, offsets)
+    try:
+        client.alter_consumer_group_offsets([wanted], request_timeout=_SECONDS)[group_id].result(_SECONDS)
+    except KafkaException as error:
+        raise refused(error.args[0], f"set the offsets of the group {group_id!r}", group=group_id) from None
+    return places
+
+
+def _check_empty(client: Admin, group: str) -> None:
+    try:
+        members = described_group(client, group).result(_SECONDS).members
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+            raise refused(error.args[0], f"tell of the group {group!r}", group=group) from None
+        return
+    if members:
+        hosts = ", ".join(sorted({str(member.host) for member in members}))
+        raise GroupInUse(
+            f"the group {group!r} has members ({len(members)}, on {hosts}); stop its runs first. One that "
+            "died, or that has a group.instance.id, is a member until its session.timeout.ms is over"
+        )
+
+
+def _known_topics(client: Admin, group_id: str) -> list[str]:
+    """The topics of which a group has committed offsets."""
+    asked = [ConsumerGroupTopicPartitions(group_id)]
+    found: list[KafkaPartition] = []
+    try:
+        answer = client.list_consumer_group_offsets(asked, request_timeout=_SECONDS)[group_id]
+        found = answer.result(_SECONDS).topic_partitions or []
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+            raise refused(error.args[0], f"tell the offsets of {group_id!r}", group=group_id) from None
+    if not found:
+        raise ValueError(
+            f"the group {group_id!r} has no offsets: check its name, or name the topics that it is to read"
+        )
+    return sorted({place.topic for place in found})
+
+
+def _places(client: Admin, inputs: list[Input], to: Place) -> dict[Input, int]:
+    first, last = begin_offsets(client, inputs), end_offsets(client, inputs)
+    if to == "earliest":
+        return {where: first[where] for where in inputs}
+    if to == "latest":
+        return {where: last[where] for where in inputs}
+    if isinstance(to, datetime):
+        return _at(client, inputs, to, last)
+    wanted = dict.fromkeys(inputs, to) if isinstance(to, int) else {Input(*w): at for w, at in to.items()}
+    if missing := [where for where in inputs if where not in wanted]:
+        raise ValueError(f"the offsets leave out {missing[0]}; name one for each partition")
+    if unknown := [where for where in wanted if where not in first]:
+        raise ValueError(f"{unknown[0]} is not a partition of the group's topics")
+    for where, offset in wanted.items():
+        if not first[where] <= offset <= last[where]:
+            raise ValueError(
+                f"offset {offset} is not in {where}, which holds {first[where]} to {last[where] - 1}; write "
+                f"one from {first[where]} to {last[where]}"
+            )
+    return wanted
+
+
+def _at(client: Admin, inputs: list[Input], time: datetime, last: Mapping[Input, int]) -> dict[Input, int]:
+    """The first offsets with this timestamp or a later one; the end where there is none."""
+    zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
+    asked = {KafkaPartition(*w): OffsetSpec.for_timestamp(int(zoned.timestamp() * 1000)) for w in inputs}
+    try:
+        found = client.list_offsets(asked, request_timeout=_SECONDS)
+        told = {Input(p.topic, p.partition): done.result(_SECONDS).offset for p, done in found.items()}
+    except (KafkaException, TimeoutError) as error:
+        raise TopicError(f"no broker said where the time {zoned} is: {error}") from None
+    return {where: last[where] if told[where] < 0 else told[where] for where in inputs}
+
+
+def _wait_until_gone(client: Admin, topics: list[str]) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while left := set(topics) & set(client.list_topics(timeout=_SECONDS).topics):
+        if time.monotonic() > deadline:
+            raise TopicError(
+                f"the table topic {min(left)!r} can't be deleted: this user needs the right DELETE on it. "
+                "The group's offsets are as they were"
+            )
+        time.sleep(0.05)

@@ -1,0 +1,111 @@
+"""A group that was reset counts anew from there, with nothing left of what was counted before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, TopicPartition
+
+from streamgauge.operators.consumer.group.reset import GroupInUse, reset
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.topics import admin
+from streamgauge.operators.sketching.position import Input
+
+from ....waiting import until
+from ..runs import Windows
+
+pytestmark = pytest.mark.kafka
+
+
+def timestamps(kafka: Any, topic: str, partition: int) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "look"})
+    try:
+        where = TopicPartition(topic, partition, 0)
+        _, end = consumer.get_watermark_offsets(where, timeout=30)
+        consumer.assign([where])
+        found: list[int] = []
+        while len(found) < end:
+            for message in consumer.consume(end - len(found), 10):
+                kind, stamp = message.timestamp()
+                assert kind == TIMESTAMP_CREATE_TIME
+                found.append(stamp)
+        return found
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize(
+    "delivery", ["exactly_once", pytest.param("effectively_once", marks=pytest.mark.soak)]
+)
+def test_a_group_counts_anew_from_where_it_was_reset_to(
+    kafka: Any, posts: Any, same: Any, delivery: Any
+) -> None:
+    topic, windows = posts(2), Windows()
+    options: Any = {"group_id": topic.topic, "delivery": delivery, "until": "latest", "on_window": windows}
+    server = kafka.bootstrap_servers
+
+    topic.send(1_000)
+    run(topic.stream, RunOptions(**options))
+    topic.send(1_000)
+    windows.tables.clear()
+    assert reset(topic.topic, "earliest", bootstrap_servers=server) == {(topic.topic, p): 0 for p in (0, 1)}
+    summary = run(topic.stream, RunOptions(**options))
+    table, account = topic.one_pass()
+    assert (summary.account, summary.duplicates, summary.lag) == (account, 0, 0)
+    same(windows.table(), table)
+
+    assert reset(topic.topic, "latest", bootstrap_servers=server) == {(topic.topic, p): 1_000 for p in (0, 1)}
+    topic.send(500)
+    summary = run(topic.stream, RunOptions(**options))
+    assert (summary.account.read, summary.lag) == (500, 0)
+
+    by_time = reset(topic.topic, datetime(2000, 1, 1), bootstrap_servers=server)
+    assert by_time == {(topic.topic, p): 0 for p in (0, 1)}
+    stamps = timestamps(kafka, topic.topic, 0)
+    middle = datetime.fromtimestamp(stamps[600] / 1000, UTC)
+    found = reset(topic.topic, middle, bootstrap_servers=server)[Input(topic.topic, 0)]
+    assert found == next(at for at, stamp in enumerate(stamps) if stamp >= stamps[600])
+
+    reset(topic.topic, {(topic.topic, 0): 1_200, (topic.topic, 1): 0}, bootstrap_servers=server)
+    # Another definition may go on: of the first, nothing is left.
+    other = Stream(topic.stream.source, topic.stream.time).tumbling("1m").agg(posts=count())
+    summary = run(other, RunOptions(**options))
+    assert (summary.account.read, summary.lag) == (50 + 1_250, 0)
+
+
+def test_a_group_with_members_is_left_alone(kafka: Any, posts: Any) -> None:
+    topic = posts(1)
+    topic.send(100)
+    running = start(topic.stream, RunOptions(group_id=topic.topic, checkpoint_seconds=0.1))
+    until(lambda: running.summary().account.read == 100)
+    with pytest.raises(GroupInUse, match=r"has members \(1, on .*stop its runs first"):
+        reset(topic.topic, "earliest", bootstrap_servers=kafka.bootstrap_servers)
+    topic.send(100)
+    running.stop()
+    assert running.wait(60).account == topic.one_pass()[1]
+
+
+def test_places_that_are_not_there_change_nothing(kafka: Any, posts: Any) -> None:
+    topic = posts(2)
+    topic.send(100)
+    options: Any = {"group_id": topic.topic, "until": "latest"}
+    run(topic.stream, RunOptions(**options))
+    before = set(admin(topic.stream.source.settings).list_topics(timeout=30).topics)
+    for to, told in {
+        51: "offset 51 is not in .*which holds 0 to 49; write one from 0 to 50",
+        -1: "offset -1 is not in",
+        "tomorrow": "to is 'tomorrow'",
+    }.items():
+        with pytest.raises(ValueError, match=told):
+            reset(topic.topic, to, bootstrap_servers=kafka.bootstrap_servers)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"leave out .*\[1\]"):
+        reset(topic.topic, {(topic.topic, 0): 5}, bootstrap_servers=kafka.bootstrap_servers)
+    with pytest.raises(ValueError, match="has no offsets: check its name"):
+        reset(f"{topic.topic}x", "latest", bootstrap_servers=kafka.bootstrap_servers)
+    assert before == set(admin(topic.stream.source.settings).list_topics(timeout=30).topics)
+    assert run(topic.stream, RunOptions(**options)).account == topic.one_pass()[1]
