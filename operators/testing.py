@@ -17,7 +17,9 @@ import pyarrow as pa
 from .consumer.merge.closed_windows import ClosedWindows
 from .consumer.merge.figures import figures_of
 from .consumer.merge.merger import Merger
+from .definition.sources import FrameSource
 from .definition.stream import Stream
+from .definition.topics import is_pattern, takes
 from .formats.messages import Messages
 from .joins.contents import Contents
 from .joins.joined import bound
@@ -25,6 +27,7 @@ from .kafka.outgoing import Outgoing
 from .sinks.sink import ClosedWindow, Origin, Sink, WritingSink, topics_of
 from .sketching.accounting import Account
 from .sketching.intake import Intake
+from .sketching.position import Input, inputs_of
 from .sketching.progress import Progress
 from .sketching.remarks import Remarks
 from .sketching.silence import Rest, Silence
@@ -42,12 +45,13 @@ class RefusedRow:
     partition: int
     offset: int
     reason: str
+    topic: str = ""
 
 
 class StreamTester:
     """Feed rows, move the clock, see the windows that closed.
 
-    `partitions` is the number of input partitions, `start` the time that the clock shows at first,
+    `partitions` is the number of partitions of each topic, `start` the time that the clock shows at first,
     `idle_seconds` the silence after which a partition is idle. Messages have the clock's time as their
     timestamp. `sinks` are those of a run: what they send is seen with `sent`, what they write they write.
 
@@ -72,16 +76,21 @@ class StreamTester:
         self.refused: list[RefusedRow] = []
         self._now = start.timestamp()
         self._tables = {id(table): Contents(table.source.schema) for table in stream.tables}
-        stream = bound(stream, lambda table: self._tables[id(table)])
-        self._inputs = [Progress(stream, "input", p, 0, clock=self._clock) for p in range(partitions)]
-        self._merger = Merger(stream, [progress.input for progress in self._inputs])
-        self._silences = [Silence(self._now) for _ in range(partitions)]
+        self._bound = bound(self.stream, lambda table: self._tables[id(table)])
+        self._partitions = partitions
+        self._asked = _asked(self.stream)
+        self._inputs: dict[Input, Progress] = {}
+        self._silences: dict[Input, Silence] = {}
+        self._merger = Merger(self._bound, [])
         self._patience_us = int(idle_seconds * 1e6)
         self._log = 0
         self._sinks, self._sent = tuple(sinks), list[Outgoing]()
         self._origin = Origin.of(self.stream, "tester", named=True)
         topics_of(self._sinks, self._origin)
         self._closed, self._told = self._none(), 0
+        for topic in self._asked:
+            if not is_pattern(topic):
+                self._take_up(topic)
 
     @property
     def account(self) -> Account:
@@ -93,7 +102,7 @@ class StreamTester:
 
         `operators.watching.metrics.watch` shows them in a registry, without a port.
         """
-        inputs = [progress.input for progress in self._inputs]
+        inputs = list(self._inputs)
         told = figures_of(self._merger.state, self.stream, "tester", inputs, lambda _: 0, self._now)
         windows, groups = self._merger.held()
         return replace(
@@ -106,21 +115,32 @@ class StreamTester:
             caught_up=True,
         )
 
-    def feed(self, rows: pl.DataFrame | Iterable[Mapping[str, Any]], partition: int = 0) -> Account:
-        """Let a partition receive rows; gives what became of them."""
-        schema = self.stream.source.schema
+    def feed(
+        self,
+        rows: pl.DataFrame | Iterable[Mapping[str, Any]],
+        partition: int = 0,
+        topic: str | None = None,
+    ) -> Account:
+        """Let a partition receive rows; gives what became of them.
+
+        A stream of several topics needs to be told which one; a topic that matches its pattern is there from
+        its first rows on. Raises `ValueError` for a topic that the stream doesn't read.
+        """
+        where = Input(self._topic(topic), partition)
+        schema = self.stream.of_topic(where.topic).source.schema
         frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(list(rows), schema=schema)
-        progress = self._inputs[partition]
+        progress = self._inputs[where]
         start = progress.next
 
         def refuse(numbers: np.ndarray, reason: str) -> None:
-            self.refused += [RefusedRow(partition, start + int(number), reason) for number in numbers]
+            refused = [RefusedRow(partition, start + int(n), reason, where.topic) for n in numbers]
+            self.refused += refused
 
         before = self.account
         stamps = np.full(frame.height, int(self._now * 1000), np.int64)
         end = start + frame.height
         progress.add(frame, stamps, np.arange(start, end), end, refuse)
-        return self._received(partition, before)
+        return self._received(where, before)
 
     def feed_messages(
         self,
@@ -129,11 +149,12 @@ class StreamTester:
         headers: Sequence[list[tuple[str, bytes | None]]] | None = None,
         timestamps: Sequence[datetime] | None = None,
         partition: int = 0,
+        topic: str | None = None,
     ) -> Account:
         """Let a partition receive messages, which the stream's own decoder reads; gives what became of them.
 
         `timestamps` are the messages', the clock's time unless given. Raises `TypeError` for a stream that
-        reads no topic.
+        reads no topic, `ValueError` for one of several that isn't told which.
 
         >>> import polars as pl
         >>> from streamgauge import Stream, StreamTester, count, csv
@@ -144,23 +165,24 @@ class StreamTester:
         >>> print(tester.refused[0].reason)
         "price" is 'cheap', not Float64
         """
-        progress, before = self._inputs[partition], self.account
-        topic, now = progress.input.topic, datetime.fromtimestamp(self._now, UTC)
+        where, before = Input(self._topic(topic), partition), self.account
+        progress, now = self._inputs[where], datetime.fromtimestamp(self._now, UTC)
         stamps = [int(at.timestamp() * 1000) for at in timestamps or [now] * len(values)]
         messages = Messages.of(
             values,
             keys,
-            topic=topic,
+            topic=where.topic,
             partition=partition,
             first_offset=progress.next,
             timestamps=stamps,
             headers=headers,
         )
-        intake = Intake(self.stream.kafka_source, Remarks(topic, {}))
+        intake = Intake(self.stream.of_topic(where.topic).kafka_source, Remarks(where.topic, {}))
         intake.begin(progress, [])
         intake.take(messages)
-        self.refused += [RefusedRow(partition, letter.offset, letter.reason) for letter in intake.dead]
-        return self._received(partition, before)
+        refused = [RefusedRow(partition, letter.offset, letter.reason, where.topic) for letter in intake.dead]
+        self.refused += refused
+        return self._received(where, before)
 
     def feed_table(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
         """Give keys of a joined table their rows, by the name of its topic; None deletes a key.
@@ -184,7 +206,8 @@ class StreamTester:
     def advance(self, seconds: float) -> StreamTester:
         """Move the clock on while nothing arrives."""
         self._now += seconds
-        for progress, silence in zip(self._inputs, self._silences):
+        for where, progress in self._inputs.items():
+            silence = self._silences[where]
             silent_us = int(silence.look(progress.next, progress.next, self._now) * 1e6)
             if silent_us >= self._patience_us:
                 progress.rest = Rest(silent_us, self._patience_us, int(self._now * 1e6))
@@ -217,13 +240,34 @@ class StreamTester:
         sent, self._sent = self._sent, []
         return sent
 
-    def _received(self, partition: int, before: Account) -> Account:
-        progress = self._inputs[partition]
+    def _received(self, where: Input, before: Account) -> Account:
+        progress = self._inputs[where]
         if progress.heard:
-            self._silences[partition].heard(self._now)
+            self._silences[where].heard(self._now)
             progress.heard = False
         self._send(progress)
         return self.account - before
+
+    def _topic(self, topic: str | None) -> str:
+        """The topic that rows are for, which is there then."""
+        if topic is None:
+            if len(self._asked) > 1 or is_pattern(self._asked[0]):
+                raise ValueError(
+                    f"feed: the stream reads {' and '.join(self._asked)}; name the topic, as in "
+                    f'.feed(rows, topic="{next((one for one in self._asked if not is_pattern(one)), "…")}")'
+                )
+            topic = self._asked[0]
+        if not takes(self._asked, topic):
+            raise ValueError(f"feed: the stream doesn't read {topic!r}, but {' and '.join(self._asked)}")
+        if Input(topic, 0) not in self._inputs:
+            self._take_up(topic)
+        return topic
+
+    def _take_up(self, topic: str) -> None:
+        for where in inputs_of({topic: self._partitions}):
+            self._inputs[where] = Progress(self._bound, *where, 0, clock=self._clock)
+            self._silences[where] = Silence(self._now)
+            self._merger.inputs.add(where)
 
     def _send(self, progress: Progress) -> None:
         if progress.pending:
@@ -248,3 +292,10 @@ class StreamTester:
 
     def _clock(self) -> float:
         return self._now
+
+
+def _asked(stream: Stream) -> list[str]:
+    """The names and patterns of the topics that a stream reads; one is made up for rows from frames."""
+    if isinstance(stream.source, FrameSource):
+        return ["input"]
+    return [topic for source in stream.kafka_sources for topic in source.topics]

@@ -66,7 +66,8 @@ def on_spark(
     plan = plan_of(stream.complete())
     more = dict(options or {})
     settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
-    source, topic = source_of(stream, spark, settings), stream.kafka_source.topic
+    source = source_of(stream, spark, settings)
+    topic = stream.kafka_source.topic
     letters = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     given = {
         "subscribe": topic,
@@ -91,7 +92,7 @@ def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] =
     they are dropped without one. `settings` go over those of the stream's own Kafka source. Raises
     `TypeError` for a stream of frames.
     """
-    made = bound(stream, {**stream.kafka_source.settings, **settings})
+    made = bound(stream, {**stream.kafka_sources[0].settings, **settings})
     spark.dataSource.register(made)
     return made.name()
 

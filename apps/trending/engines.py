@@ -191,7 +191,7 @@ class Spark:
         assert isinstance(stream.source, KafkaSource)
         servers = stream.source.bootstrap_servers
         aside_topic = f"{stream.source.topic}.rehearsal"
-        aside = replace(stream, source=replace(stream.source, topic=aside_topic))
+        aside = replace(stream, source=replace(stream.source, topics=(aside_topic,)))
         ensure_topic(admin({"bootstrap.servers": servers}), aside_topic, 2)
         send(Generated(Load(rate=1_000.0), posts=1_000), aside_topic, servers, pace=False)
         writer = self._writer(aside, "rehearsal").trigger(availableNow=True)

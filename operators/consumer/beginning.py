@@ -11,6 +11,7 @@ from ..sinks.sink import Origin, topics_of
 from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..sketching.position import inputs_of
 from .group.history import GroupHistory
+from .group.input_topics import input_topics
 from .group.nameless import clear_away, group_name
 from .log.messages import TOPIC_CONFIG as TABLE
 from .options import RunOptions
@@ -22,18 +23,19 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
 
     Raises what `runner.start` does.
     """
-    source = stream.complete().kafka_source
+    sources = stream.complete().kafka_sources
+    settings = sources[0].settings
     if options.workers > 1:
-        tables = (decoder for table in stream.tables for decoder in table.decoders)
-        for decoder in (*source.decoders, *tables):
+        tables = [decoder for table in stream.tables for decoder in table.decoders]
+        for decoder in (*(decoder for source in sources for decoder in source.decoders), *tables):
             check_importable(decoder)
-    client = admin(source.settings)
+    client = admin(settings)
     for table in stream.tables:
         partitions_of(admin(table.source.settings), table.topic)
-    partitions = {source.topic: partitions_of(client, source.topic)}
-    ids = {topic: id_of(client, topic) for topic in partitions}
-    group_id = options.group_id or _own_group(client, source.topic)
-    history = GroupHistory(client, source.settings, group_id, stream, partitions, ids)
+    found = input_topics(client, sources, {options.dead_letters})
+    partitions, ids = found.partitions, found.ids
+    group_id = options.group_id or _own_group(client, next(iter(partitions)))
+    history = GroupHistory(client, settings, group_id, stream, partitions, ids)
     if options.group_id is not None:
         history.read()
     origin = Origin.of(stream, group_id, options.group_id is not None)
@@ -41,8 +43,9 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     table_partitions = ensure_topic(client, history.table_topic, options.table_partitions, TABLE)
     if options.group_id is not None:
         history.claim()
-    if (dead := options.dead_letter_topic(source.topic)) is not None:
-        ensure_topic(client, dead, 1, DEAD_LETTERS)
+    for dead in dict.fromkeys(map(options.dead_letter_topic, partitions)):
+        if dead is not None:
+            ensure_topic(client, dead, 1, DEAD_LETTERS)
     for topic in wanted:
         ensure_topic(client, topic.name, topic.partitions or table_partitions, topic.config)
     bounded, from_now = options.until == "latest", options.start == "latest"

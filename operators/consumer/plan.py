@@ -36,9 +36,14 @@ class Plan:
     member: str = ""
 
     @property
-    def source(self) -> KafkaSource:
-        """The stream's Kafka source. Raises `TypeError` if its rows come from frames."""
-        return self.stream.kafka_source
+    def sources(self) -> tuple[KafkaSource, ...]:
+        """The stream's Kafka sources. Raises `TypeError` if its rows come from frames."""
+        return self.stream.kafka_sources
+
+    @property
+    def topic(self) -> str:
+        """What it reads, in words."""
+        return " and ".join(source.topic for source in self.sources)
 
     @property
     def inputs(self) -> list[Input]:
@@ -48,12 +53,11 @@ class Plan:
     @property
     def config(self) -> Settings:
         """librdkafka's settings for every client of the run."""
-        return self.source.settings
+        return self.sources[0].settings
 
-    @property
-    def dead_letter_topic(self) -> str | None:
-        """Where messages go that can't be counted, if anywhere."""
-        return self.options.dead_letter_topic(self.source.topic)
+    def letters(self, topic: str) -> str | None:
+        """Where messages of a topic go that can't be counted, if anywhere."""
+        return self.options.dead_letter_topic(topic)
 
     def of_worker(self, number: int) -> Plan:
         """That of one of the workers: without what is of the run's process alone, which may not pickle."""

@@ -22,6 +22,7 @@ from ..table.schema import schema_of
 from ..watching.figures import Figures, State
 from ..watching.health import Health, health_of
 from ..watching.logs import about
+from .group.input_topics import TopicSearch
 from .log.state import LogState
 from .lookout import Lookout
 from .merge.closed_windows import ClosedWindows
@@ -52,7 +53,7 @@ class Run:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._about = {"run": secrets.token_hex(4), "group": plan.group_id, "topic": plan.source.topic}
+        self._about = {"run": secrets.token_hex(4), "group": plan.group_id, "topic": plan.topic}
         self._showing = Showing(plan.options)
         try:
             with about(**self._about):
@@ -69,6 +70,10 @@ class Run:
         )
         ids = {**plan.topic_ids, plan.table_topic: plan.table_id}
         self._topics = TopicWatch(self._admin, ids)
+        self._partitions, self._gone = dict(plan.partitions), set[str]()
+        self._search = TopicSearch(
+            lambda: self._admin, plan.sources, plan.config, plan.partitions, {options.dead_letters}
+        )
         self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
         self._errors: list[BaseException] = []
         self._started = wall.monotonic()
@@ -93,7 +98,7 @@ class Run:
         state = "running" if self.running else "failed" if self._errors else "ended"
         dead = f", {account.dead_lettered:,} of them dead-lettered" if account.dead_lettered else ""
         return (
-            f"Run({self.plan.source.topic!r} in the group {self.plan.group_id!r}, {state}: "
+            f"Run({self.plan.topic!r} in the group {self.plan.group_id!r}, {state}: "
             f"{account.read:,} messages read{dead})"
         )
 
@@ -178,7 +183,7 @@ class Run:
         deadline = None if seconds is None else wall.monotonic() + seconds
         while not self._done.wait(0.1):
             if deadline is not None and wall.monotonic() > deadline:
-                raise TimeoutError(f"the run of {self.plan.source.topic!r} has not ended after {seconds} s")
+                raise TimeoutError(f"the run of {self.plan.topic!r} has not ended after {seconds} s")
         if self._errors:
             self._showing.end()
             raise self._errors[0]
@@ -208,7 +213,7 @@ class Run:
             return self._workers.own.remarks
         if 2 * account.dead_lettered <= account.read or not account.read:
             return ()
-        letters = self.plan.dead_letter_topic
+        letters = self.plan.letters(next(iter(self.plan.partitions)))
         where = f"the headers of {letters!r} and the workers' log say" if letters else "the workers' log says"
         return (f"{account.dead_lettered:,} of {account.read:,} messages can't be counted; {where} why",)
 
@@ -267,11 +272,21 @@ class Run:
         atexit.unregister(self._abandoned)
 
     def _look_at(self, topics: Callable[[], None]) -> None:
-        """End the run if a topic was replaced; tell the merger of added partitions."""
+        """End the run if a topic was replaced; tell the merger of added topics and partitions."""
         try:
             topics()
+            if self.plan.ends is None and (fresh := self._search.look()) is not None:
+                self._partitions |= fresh.partitions
+                self._topics.also(fresh.ids)
         except TopicError as error:
             self._errors.insert(0, error)
+        # What only the log knows of was found by another process, or was deleted before this run.
+        told = {where.topic for state in self._merger.states() for where in state.marks}
+        self._topics.also(dict.fromkeys(told - self._partitions.keys(), ""), needed=False)
+        for topic in self._topics.gone - self._gone:
+            log.warning("the topic %s is gone; the run goes on with what was counted of it", topic)
+        self._gone |= self._topics.gone
+        self._merger.left_out(self._gone)
         self._merger.inputs_are(self._inputs())
 
     def _lag(self, state: LogState) -> int | None:
@@ -286,4 +301,4 @@ class Run:
     def _inputs(self) -> list[Input]:
         """The input partitions that there are now."""
         known = self._topics.partitions
-        return inputs_of({topic: known.get(topic, n) for topic, n in self.plan.partitions.items()})
+        return inputs_of({topic: known.get(topic, n) for topic, n in self._partitions.items()})

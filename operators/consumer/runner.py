@@ -34,7 +34,7 @@ def run(stream: Stream, options: RunOptions, progress: bool = True) -> Summary:
 
 
 def _line(started: Run) -> AbstractContextManager[None]:
-    return shown(started.plan.source.topic, started.figures, time.monotonic)
+    return shown(started.plan.topic, started.figures, time.monotonic)
 
 
 def start(stream: Stream, options: RunOptions) -> Run:

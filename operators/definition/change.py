@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .description import sketch_of
@@ -32,6 +32,7 @@ _TOLD = (
     "delay",
     "max_ahead",
     "aggregates",
+    "parts",
 )
 
 
@@ -59,6 +60,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
         return [_of_another_form(before.get("version") or 0, after.get("version") or 0)]
     after, _ = _reconciled(before, after)
     found = _source(before.get("source") or {}, after.get("source") or {})
+    found += _parts(before, after, differences)
     found += _changed("the event time", _time, before.get("time"), after.get("time"))
     found += _steps(before.get("steps") or [], after.get("steps") or [])
     found += _keys(before.get("keys") or [], after.get("keys") or [])
@@ -85,7 +87,31 @@ def rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     >>> print(rewritten(before, after)[0])
     the event time was col("at").cast(datetime[ms]), and is (col("at") * 1000).cast(datetime[us])
     """
-    return _reconciled(before, after)[1] if before.get("version") == after.get("version") else []
+    if before.get("version") != after.get("version"):
+        return []
+    return _reconciled(before, after)[1] + _parts(before, after, rewritten)
+
+
+def _parts(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    compare: Callable[[Mapping[str, Any], Mapping[str, Any]], list[str]],
+) -> list[str]:
+    """What `compare` says of each of the merged streams that are on both sides, by what they read."""
+    shared = ("version", "written_by")
+    theirs, own = (
+        {
+            json.dumps(part["source"].get("topic")): {**{name: told.get(name) for name in shared}, **part}
+            for part in told.get("parts") or ()
+        }
+        for told in (before, after)
+    )
+    return [
+        f"in the stream of {topic}, {sentence}"
+        for topic in theirs
+        if topic in own
+        for sentence in compare(theirs[topic], own[topic])
+    ]
 
 
 def _reconciled(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
@@ -158,6 +184,10 @@ def _named(kind: str, say: Any, before: Mapping[str, Any], after: Mapping[str, A
 
 def _source(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     found = _named("column", str, before.get("columns") or {}, after.get("columns") or {})
+    if "merged" in before and "merged" in after:
+        topics = [{json.dumps(one.get("topic")) for one in told["merged"]} for told in (before, after)]
+        found += [f"the stream of {topic} was merged before" for topic in sorted(topics[0] - topics[1])]
+        return found + [f"the stream of {topic} is merged now" for topic in sorted(topics[1] - topics[0])]
     for key in dict.fromkeys((*before, *after)):
         if key != "columns":
             names = {"topic": "the topic", "value": "the decoder", "key": "the decoder of keys"}

@@ -16,25 +16,24 @@ from .deduplication import MANY, Deduplicate
 from .durations import Duration, microseconds
 from .event_time import TIME, event_time, first_line
 from .functions import Batches, FunctionStep
+from .merged import Part, differing_columns, merged
+from .reading import Reading
 from .sources import FrameSource, KafkaSource
 from .steps import RowStep, Step
 from .tables import How, Table, TableJoin
+from .topics import asked_for
 
 _EXAMPLE = '"user": pl.String'
 
 
 @dataclass(frozen=True, eq=False)
-class RowStream:
-    """Where rows come from, which of their columns is the event time, and what is done with each of them."""
-
-    source: KafkaSource | FrameSource
-    time: pl.Expr | None = None
-    steps: tuple[RowStep, ...] = ()
+class RowStream(Reading):
+    """Rows, and the verbs that say where they come from and what is done with each of them."""
 
     @classmethod
     def from_kafka(
         cls,
-        topic: str,
+        topic: str | Sequence[str],
         *,
         value: Decoder,
         time: str | pl.Expr | None = None,
@@ -46,6 +45,12 @@ class RowStream:
         tombstones: Tombstones = "refuse",
     ) -> Self:
         """A stream of the messages of `topic`, decoded by `value`, such as ``json({"user": pl.String})``.
+
+        There may be several: ``["orders", "refunds"]``, or a pattern, ``"^metrics\\\\."``, with the ``^``
+        that librdkafka wants of one. Topics that begin to match during a run are taken up within seconds, or
+        within ``topic.metadata.refresh.interval.ms`` where `config` has it; if one is deleted, the run ends
+        with an error, and the next one goes on without it. A pattern takes no topics of dead letters and no
+        table topics.
 
         `time` is the column, or an expression over the decoded columns, that holds the event time; without
         it the messages' own timestamps are taken. Text is read as ISO 8601, in UTC unless it names an
@@ -70,8 +75,7 @@ class RowStream:
         further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
         `ValueError` for a setting that librdkafka doesn't know.
         """
-        if not isinstance(topic, str) or not topic:
-            raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
+        topics = asked_for(topic)
         if not isinstance(config, Mapping | None):
             raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
         check_settings(config or {})
@@ -82,7 +86,7 @@ class RowStream:
         if tombstones not in ("refuse", "skip", "keep"):
             raise ValueError(f'tombstones is {tombstones!r}; it may be "refuse", "skip" or "keep"')
         at, settings = servers(bootstrap_servers), dict(config or {})
-        source = KafkaSource(topic, value, at, settings, beside, corrupt, key, tombstones)
+        source = KafkaSource(topics, value, at, settings, beside, corrupt, key, tombstones)
         return cls(source, _time(time, source.schema))
 
     @classmethod
@@ -185,7 +189,7 @@ class RowStream:
         second `deduplicate`, and after `group_by` or `agg`, and `TypeError` for ids that aren't names of
         columns, or are lists or structs.
         """
-        if any(isinstance(step, Deduplicate) for step in self.steps):
+        if self.looks_back:
             raise ValueError(
                 "deduplicate: the stream does so already; name all columns of the id in one call"
             )
@@ -213,44 +217,75 @@ class RowStream:
         named = tuple(on) if isinstance(on, (list, tuple)) else (on,)
         return self._then(TableJoin(table, named, how, suffix))
 
-    @property
-    def tables(self) -> list[Table]:
-        """The tables that its rows are joined with, each once."""
-        joined = [step.table for step in self.steps if isinstance(step, TableJoin)]
-        return list({id(table): table for table in joined}.values())
+    def branch(self, *predicates: pl.Expr) -> tuple[Self, ...]:
+        """Divide the rows: a stream for each predicate, and a last one for the rows of none of them.
 
-    @property
-    def kafka_source(self) -> KafkaSource:
-        """The topic it reads. Raises `TypeError` if its rows come from frames, which no engine reads."""
-        if not isinstance(self.source, KafkaSource):
-            raise TypeError("this stream's rows come from frames; only Stream.from_kafka(...) can be run")
-        return self.source
+        A row goes to the first predicate that holds; null counts as false. The streams are ordinary ones:
+        transform each, `merge` them again, or run them together (`run_together`).
 
-    @property
-    def columns(self) -> pl.Schema:
-        """The columns of a row after all steps."""
-        return self.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count
+        >>> rows = Stream.from_batches({"n": pl.Int64, "at": pl.String}, time="at")
+        >>> small, even, others = rows.branch(pl.col("n") < 3, pl.col("n") % 2 == 0)
+        >>> for stream in (small, even, others):
+        ...     tester = StreamTester(stream.tumbling("1m").agg(rows=count()))
+        ...     at = "2026-01-01T00:00:01"
+        ...     print(tester.feed([{"n": n, "at": at} for n in (1, 2, 3, 4, None)]).counted)
+        2
+        1
+        2
 
-    def arrow_types(self) -> dict[str, Any]:
-        """The Arrow types of `columns`."""
-        return {field.name: field.type for field in self.columns.to_frame().to_arrow().schema}
+        Raises `TypeError` and `ValueError` as `filter` does.
+        """
+        if not predicates:
+            raise TypeError('branch: no predicates are given; write one such as pl.col("lang") == "en"')
+        _check_expressions("branch", predicates)
+        holding = [predicate.fill_null(False) for predicate in predicates]
+        none = [~predicate for predicate in holding]
+        chosen = [self.filter(*none[:at], one) for at, one in enumerate(holding)]
+        return (*chosen, self.filter(*none))
 
-    def transform(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
-        """Apply all steps to a frame; `carried` names columns that selections must not drop."""
-        for step in self.steps:
-            frame = step.apply(frame, carried)
-        return frame
+    def merge(self, *others: RowStream) -> Self:
+        """The rows of several streams as those of one: later steps, keys, windows and aggregates are of all.
 
-    @property
-    def looks_back(self) -> bool:
-        """Whether who goes on somewhere must know rows that came before."""
-        return any(isinstance(step, Deduplicate) for step in self.steps)
+        Each stream keeps its own topics, decoder, event time and steps up to here; all must end in the same
+        columns. A window closes when all their partitions are past it. Branches of one stream are merged
+        without reading it twice.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count, json
+        >>> clicks = Stream.from_kafka("clicks", value=json({"user": pl.String}))
+        >>> orders = Stream.from_kafka("orders", value=json({"buyer": pl.String}))
+        >>> both = clicks.merge(orders.select(user=pl.col("buyer"))).group_by("user")
+        >>> tester = StreamTester(both.tumbling("1m").agg(n=count()))
+        >>> _ = tester.feed([{"user": "ann"}], topic="clicks")
+        >>> _ = tester.feed([{"buyer": "ann"}], topic="orders")
+        >>> tester.finish().windows()["n"].to_list()
+        [2]
+
+        Raises `TypeError` for what is not a stream, and `ValueError` for streams with other columns, with the
+        difference in words, for streams that no run can read together, and after `group_by` or windows.
+        """
+        streams: list[RowStream] = [self, *others]
+        for stream in streams:
+            if not isinstance(stream, RowStream):
+                raise TypeError(f"merge: {stream!r} is not a stream; write a.merge(b, c)")
+            stream._check_rows("merge", bare=True)
+        columns = [stream.columns for stream in streams]
+        for stream, own in zip(others, columns[1:]):
+            if found := differing_columns(columns[0], own, stream.reads("the other stream")):
+                raise ValueError(
+                    f"merge: the streams end in other columns: {'; '.join(found)}. Make them alike before "
+                    "they are merged, by select, with_columns or a cast"
+                )
+        parts = [part for stream in streams for part in stream.parts()]
+        whole = merged(parts, columns[0])
+        if isinstance(whole, Part):
+            return replace(self, source=whole.source, time=whole.time, steps=whole.steps)
+        return replace(self, source=whole, time=None, steps=())
 
     def _with(self, step: Step) -> Self:
-        for expression in step.expressions:
-            if not isinstance(expression, pl.Expr):
-                hint = 'pl.col("lang") == "en"' if step.verb == "filter" else 'pl.col("price") * 2'
-                raise TypeError(f"{step.verb}: {expression!r} is not an expression; write one such as {hint}")
+        _check_expressions(step.verb, step.expressions)
         return self._then(step)
 
     def _then(self, step: RowStep) -> Self:
@@ -265,8 +300,8 @@ class RowStream:
             raise ValueError(f"{step.verb}: {TIME!r} is a name the stream itself uses; choose another")
         return after
 
-    def _check_rows(self, verb: str) -> None:
-        """Raise `ValueError` if its rows can't be transformed any more."""
+    def _check_rows(self, verb: str, bare: bool = False) -> None:
+        """Raise `ValueError` if its rows can't be transformed any more, or, if `bare`, for windows, too."""
 
 
 def _decoded(value: Decoder, key: Decoder | None) -> dict[str, Any]:
@@ -288,6 +323,13 @@ def _decoded(value: Decoder, key: Decoder | None) -> dict[str, Any]:
 
 def _time(time: str | pl.Expr | None, schema: pl.Schema) -> pl.Expr | None:
     return None if time is None else event_time(time, schema)
+
+
+def _check_expressions(verb: str, expressions: Sequence[Any]) -> None:
+    for expression in expressions:
+        if not isinstance(expression, pl.Expr):
+            hint = 'pl.col("price") * 2' if verb in ("with_columns", "select") else 'pl.col("lang") == "en"'
+            raise TypeError(f"{verb}: {expression!r} is not an expression; write one such as {hint}")
 
 
 def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl.Expr, ...]:

@@ -22,7 +22,7 @@ from .text import type_text
 
 @dataclass(frozen=True)
 class KafkaSource:
-    """The messages of a topic, their values decoded.
+    """The messages of some topics, their values decoded. `topics` are names and patterns (`topics.takes`).
 
     `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
     of what the stream computes. Its secrets are in no repr. `message` maps columns to the parts of a message
@@ -32,7 +32,7 @@ class KafkaSource:
     written down (`decoders`).
     """
 
-    topic: str
+    topics: tuple[str, ...]
     value: Decoder
     bootstrap_servers: str = "localhost:9092"
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -50,6 +50,11 @@ class KafkaSource:
     def decoders(self) -> tuple[Decoder, ...]:
         """That of the values, and that of the keys if there is one."""
         return (self.value,) if self.key is None else (self.value, self.key)
+
+    @property
+    def topic(self) -> str:
+        """What it reads, in words: the topic's name, or all names and patterns."""
+        return ", ".join(self.topics)
 
     @property
     def schema(self) -> pl.Schema:
@@ -112,7 +117,8 @@ class KafkaSource:
     def definition(self) -> dict[str, Any]:
         """What it reads, as plain JSON."""
         told = decoder_definition(self.value)
-        found = {"topic": self.topic, "value": told, "columns": _columns(self.schema)}
+        topic = self.topics[0] if len(self.topics) == 1 else list(self.topics)
+        found = {"topic": topic, "value": told, "columns": _columns(self.schema)}
         found |= {} if self.key is None else {"key": decoder_definition(self.key)}
         found |= {} if self.tombstones == "refuse" else {"tombstones": self.tombstones}
         return {**found, "message": dict(self.message)} if self.message else found

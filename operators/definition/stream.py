@@ -15,6 +15,7 @@ from .aggregate import Aggregate
 from .checked import check_keys, typed_aggregates
 from .description import VERSION, fingerprint_of, written_by
 from .durations import written
+from .merged import MergedSource
 from .text import expression_text, type_text
 from .windowing import WindowedStream
 
@@ -81,6 +82,8 @@ class Stream(WindowedStream):
     def definition(self) -> dict[str, Any]:
         """Everything that decides the result, as plain JSON, without where it runs and how it connects."""
         types = self.columns
+        source = self.source
+        parts = {"parts": [p.definition() for p in source.parts]} if isinstance(source, MergedSource) else {}
         return {
             "version": VERSION,
             "written_by": written_by(),
@@ -92,6 +95,7 @@ class Stream(WindowedStream):
             "delay": written(self.delay_us),
             "max_ahead": self.max_ahead_us,
             "aggregates": {name: asked.definition() for name, asked in self.aggregates.items()},
+            **parts,
         }
 
     def fingerprint(self) -> str:
@@ -104,7 +108,8 @@ class Stream(WindowedStream):
             raise ValueError('the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count())')
         return self
 
-    def _check_rows(self, verb: str) -> None:
+    def _check_rows(self, verb: str, bare: bool = False) -> None:
+        super()._check_rows(verb, bare)
         if self.keys or self.aggregates:
             raise ValueError(f"{verb}: transform the rows before group_by and agg")
 

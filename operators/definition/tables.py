@@ -79,8 +79,8 @@ class Table:
             )
         check_settings(config or {})
         address, settings = servers(bootstrap_servers), dict(config or {})
-        of_keys = KafkaSource(topic, key, address, settings) if decoded else None
-        return cls(KafkaSource(topic, value, address, settings), key, of_keys)
+        of_keys = KafkaSource((topic,), key, address, settings) if decoded else None
+        return cls(KafkaSource((topic,), value, address, settings), key, of_keys)
 
     @property
     def topic(self) -> str:

@@ -22,6 +22,10 @@ class WindowedStream(RowStream):
     delay_us: int = 10_000_000
     max_ahead_us: int = 3_600_000_000
 
+    def _check_rows(self, verb: str, bare: bool = False) -> None:
+        if bare and self.window is not None:
+            raise ValueError(f"{verb}: the stream has windows already; write .{verb}(...) before them")
+
     def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Self:
         """Windows of length `every`, side by side.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 from ..definition.rows import RowStream
@@ -52,5 +51,4 @@ class JoinedTables:
 
 def bound(stream: S, lookup: Callable[[Table], Lookup]) -> S:
     """A stream whose joins find their rows where `lookup` says."""
-    steps = [step.bound(lookup(step.table)) if isinstance(step, TableJoin) else step for step in stream.steps]
-    return replace(stream, steps=tuple(steps))
+    return stream.with_steps(lambda s: s.bound(lookup(s.table)) if isinstance(s, TableJoin) else s)

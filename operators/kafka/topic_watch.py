@@ -22,6 +22,7 @@ class TopicWatch:
     """Asks the brokers every two seconds, without waiting for their answers.
 
     `ids` are the topics' ids by name; `partitions` are, after `look`, the partitions that each has now.
+    `gone` are those of topics that need not be there (`also`) which don't exist.
     """
 
     def __init__(self, client: AdminClient, ids: Mapping[str, str]) -> None:
@@ -31,6 +32,16 @@ class TopicWatch:
         self._missed = dict.fromkeys(ids, 0)
         self._due = time.monotonic() + _SECONDS
         self.partitions: dict[str, int] = {}
+        self.gone: set[str] = set()
+        self._optional: set[str] = set()
+
+    def also(self, ids: Mapping[str, str], needed: bool = True) -> None:
+        """Watch more topics; unless `needed`, it is no error if they don't exist."""
+        fresh = {topic: told for topic, told in ids.items() if topic not in self._ids}
+        self._ids |= fresh
+        self._missed |= dict.fromkeys(fresh, 0)
+        if not needed:
+            self._optional |= fresh.keys()
 
     def look(self) -> None:
         """Take in answers, and ask again when it is time.
@@ -62,7 +73,9 @@ class TopicWatch:
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 self._missed[topic] += 1
-                if self._missed[topic] >= _TIMES_MISSED:
+                if self._missed[topic] >= _TIMES_MISSED and topic in self._optional:
+                    self.gone.add(topic)
+                elif self._missed[topic] >= _TIMES_MISSED:
                     raise TopicError(f"the topic {topic!r} was deleted while a run used it") from None
             return
         except TimeoutError:

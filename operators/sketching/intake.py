@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..definition.sources import KafkaSource
 from ..formats.decode import Decoded
 from ..formats.messages import Broken, Messages
 from ..formats.unavailable import Unavailable
@@ -19,11 +18,36 @@ from .dead_letters import DeadLetter
 from .delta import Delta
 from .position import Input
 from .progress import Progress
-from .remarks import Remarks
 
 _PAUSE_SECONDS = 0.2
 _MOST_RUNS = 64
 """Messages in more stretches of one partition than this are sorted by partition first."""
+
+
+class Decoding(Protocol):
+    """Makes rows of messages."""
+
+    def decoded(
+        self, messages: Messages, wait: Callable[[Unavailable], None] | None = None
+    ) -> Iterator[tuple[Messages, Decoded]]:
+        """The messages in order, in parts, and the rows of each (`definition.sources.KafkaSource`)."""
+
+
+class Saying(Protocol):
+    """Is told of messages and of those refused, and remarks on them (`remarks.Remarks`)."""
+
+    @property
+    def told(self) -> list[str]:
+        """The remarks so far."""
+
+    def saw(self, messages: Messages, decoded: Decoded) -> None:
+        """Look at a batch of messages and the rows made of it."""
+
+    def refused(self, letter: DeadLetter) -> None:
+        """Note a message that can't be counted."""
+
+    def look(self, messages: int = 20, rows: int = 1_000) -> None:
+        """Give the remarks that are due."""
 
 
 class Intake:
@@ -37,8 +61,8 @@ class Intake:
 
     def __init__(
         self,
-        source: KafkaSource,
-        remarks: Remarks,
+        source: Decoding,
+        remarks: Saying,
         ends: Mapping[Input, int] | None = None,
         alive: Callable[[], None] | None = None,
         stopping: Callable[[], bool] | None = None,

@@ -47,8 +47,9 @@ class Progress:
         self.next = first
         self.time = time or PartitionTime()
         self.account = Account()
+        self._rank = self.input.rank if stream.reads_several else partition
         salt = zlib.crc32(f"{topic}/{partition}/{first}".encode())
-        self._sketcher = Sketcher(stream, salt=salt, clock=clock)
+        self._sketcher = Sketcher(stream.of_topic(topic), salt=salt, clock=clock)
         self._fingerprint = stream.fingerprint()
         self.rest: Rest | None = None
         self.heard = False
@@ -65,7 +66,7 @@ class Progress:
         refuse: Refuse,
     ) -> None:
         """Sketch decoded rows of these offsets; `next_offset` follows the last message they came from."""
-        place = Place(self.input.partition, offsets)
+        place = Place(self._rank, offsets)
         found = self._sketcher.add(frame, self.time, timestamps_ms, refuse, place)
         self.account += found
         self.next = max(self.next, next_offset)
@@ -87,7 +88,7 @@ class Progress:
         self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, offsets: np.ndarray, next_offset: int
     ) -> None:
         """Note decoded rows from before `first`, whose messages are counted already."""
-        self._sketcher.recall(frame, timestamps_ms, Place(self.input.partition, offsets))
+        self._sketcher.recall(frame, timestamps_ms, Place(self._rank, offsets))
         self._recalled = max(self._recalled, next_offset)
 
     def skip(self, next_offset: int, dead_lettered: int = 0, filtered: int = 0) -> None:

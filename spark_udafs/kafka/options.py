@@ -175,7 +175,7 @@ def _subscription(
 ) -> tuple[tuple[str, ...], str | None, tuple[tuple[str, int], ...]]:
     chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in given]
     if not chosen and stream is not None and isinstance(stream.source, KafkaSource):
-        return (stream.source.topic,), None, ()
+        return stream.source.topics, None, ()
     if len(chosen) != 1:
         raise ValueError("exactly one of subscribe, subscribePattern and assign must be given")
     text = given[chosen[0]].strip()

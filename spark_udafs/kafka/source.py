@@ -32,7 +32,6 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ...operators.definition.stream import Stream
-from ...operators.definition.windows import Tumbling
 from ...operators.kafka.secrets import Settings
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.sketching.clock import wall_clock
@@ -44,6 +43,7 @@ from ..definitions import check_same, pack
 from .cluster import Cluster
 from .offsets import Known, Offsets, TopicPartition, last_window_end, share
 from .options import KafkaOptions
+from .readable import check_readable
 from .tasks import columns_of, group_of, plan_tasks, read_task
 
 NAME = "streamgauge-kafka"
@@ -85,25 +85,9 @@ def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource
     Spark shows a source's name and options in plans, events and statements, but never the class, which it
     gets pickled. So the stream and its settings, passwords among them, travel in the class.
 
-    Raises `ValueError` for a stream that needs what no task keeps, rows of earlier batches or tables, and for
-    windows that are not side by side, which are merged by the consumer alone.
+    Raises what `check_readable` does.
     """
-    if stream.tables:
-        raise ValueError(
-            f"on_spark: the stream is joined with the table {stream.tables[0].topic!r}, which Spark's tasks "
-            "don't keep; run it by .run(...), or join DataFrames in Spark and give sketch() the result"
-        )
-    if stream.looks_back:
-        raise ValueError(
-            "on_spark: the stream has deduplicate(), which Spark's tasks have no state for; run it by "
-            ".run(...), or give sketch() a DataFrame after Spark's own dropDuplicatesWithinWatermark"
-        )
-    if stream.window is not None and not isinstance(stream.window, Tumbling):
-        told = " ".join(stream.window.definition().values())
-        raise ValueError(
-            f"on_spark: the stream has the windows {told}, which only the consumer merges; run it by "
-            ".run(...), or sketch(df) with Spark's own sliding window(...)"
-        )
+    check_readable(stream)
     label = f"{NAME}-{uuid.uuid4().hex[:8]}"
     # A class that is not in a module is pickled whole, not by its name.
     members = {"label": label, "stream": stream, "settings": Settings(settings)}

@@ -101,6 +101,13 @@ class Membership:
         self.rebalances = 0
         """How often the group has given it partitions, none included."""
         self._consumer = Consumer(member_config(config, group_id, member), logger=LIBRARY_LOG)
+        self._late: set[str] = set()
+        self.subscribe(topics)
+
+    def subscribe(self, topics: Collection[str]) -> None:
+        """Take part in the reading of these topics."""
+        self._late |= set(topics) - set(self._topics)
+        self._topics = list(topics)
         self._consumer.subscribe(
             self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
@@ -110,6 +117,9 @@ class Membership:
         message = as_exception(lambda: self._consumer.poll(seconds))
         error = None if message is None else message.error()
         if error is None:
+            return
+        if self._late and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            log.debug("not all brokers know of new topics yet: %s", error)
             return
         if error.fatal() or not passing(error):
             raise self._refused(error, "let it take part")
@@ -191,7 +201,7 @@ class Membership:
     def _refused(self, error: KafkaError, doing: str) -> KafkaException:
         of = f"topic{'s' * (len(self._topics) > 1)} {', '.join(map(repr, self._topics))}"
         doing += f" in the group {self.group_id!r} of the {of}"
-        return refused(error, doing, topic=self._topics[0], group=self.group_id)
+        return refused(error, doing, topic=self._topics, group=self.group_id)
 
     def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         self._rebalance.take(consumer, partitions)

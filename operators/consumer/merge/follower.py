@@ -72,6 +72,7 @@ class LogMerger:
         self._leaving = False
         self._last_known: list[LogState] = []
         self._inputs = set(plan.inputs)
+        self._gone: set[str] = set()
         self._others = OtherMergers(plan)
         self._watch: LogWatch | None = None
         self._gathers: dict[int, Gather] = {}
@@ -173,6 +174,13 @@ class LogMerger:
             self._inputs = set(inputs)
             for merger in self.mergers.values():
                 merger.inputs |= self._inputs
+
+    def left_out(self, topics: Iterable[str]) -> None:
+        """Say which input topics are gone for good; no window waits for them."""
+        with self.lock:
+            self._gone |= set(topics)
+            for merger in self.mergers.values():
+                merger.leave_out(self._gone)
 
     @property
     def finished(self) -> bool:
@@ -321,6 +329,7 @@ class LogMerger:
             merger = Merger(self._plan.stream, self._inputs, self._plan.options.delivery)
             if place is not None:
                 merger.resume(place.resume, place.state)
+            merger.leave_out(self._gone)
             self._gathers[partition] = Gather()
             self.mergers[partition] = merger
         self._starts |= (starts := {p: 0 if place is None else place.resume for p, place in places.items()})

@@ -54,6 +54,7 @@ class Merger:
         self._open = self._none_open()
         self._due: Due | None = None
         self.inputs = set(inputs)
+        self._gone: set[str] = set()
         self.state = LogState()
         self._told = Told()
         self._position = 0
@@ -79,7 +80,7 @@ class Merger:
         begin, before = self._marks.pop(name, (offset, None))
         if self._stale(delta) or not self._next_in_turn(delta):
             self.state.duplicates += delta.next > delta.first  # word of a claim is no row's
-            self._close_up(delta)
+            self._close_up(delta.more)
             return False
         closed_us = self.state.closed_us
 
@@ -96,7 +97,7 @@ class Merger:
         )
         self.state.account += account
         self._advance(delta)
-        self._close_up(delta)
+        self._close_up(delta.more)
         return True
 
     def due(self) -> pa.Table | None:
@@ -215,10 +216,20 @@ class Merger:
         tell(self.state.marks, delta.input, delta.rest)
         self.inputs.add(delta.input)
 
-    def _close_up(self, delta: Delta) -> None:
+    def leave_out(self, topics: Iterable[str]) -> None:
+        """Wait no longer for the partitions of topics that are gone for good."""
+        if fresh := set(topics) - self._gone:
+            self._gone |= fresh
+            self._close_up()
+
+    def _close_up(self, more: bool = False) -> None:
         """Close windows that may close, once all deltas that were sent together have come."""
         marks = self.state.marks
-        if not delta.more and self.inputs <= marks.keys():
+        inputs = self.inputs
+        if self._gone:
+            marks = {where: mark for where, mark in marks.items() if where.topic not in self._gone}
+            inputs = {where for where in inputs if where.topic not in self._gone}
+        if not more and inputs <= marks.keys():
             found = closing(marks.values(), self._window, self.stream.delay_us)
             self.state.closed_us = max(self.state.closed_us, found.final_us)
             self.state.due_us = max(self.state.closed_us, found.due_us)

@@ -39,16 +39,23 @@ _ANSWER_SECONDS = 10.0
 class TakingUp:
     """Finds the places of a worker's partitions, and makes what delivers from there on.
 
-    `epochs` are the claims under which the worker has its partitions, where its delivery makes any.
+    `ids` are those of the input topics, which may become more. `epochs` are the claims under which the worker
+    has its partitions, where its delivery makes any.
     """
 
     def __init__(
-        self, plan: Plan, membership: Membership, admin: Callable[[], Admin], stopping: Callable[[], bool]
+        self,
+        plan: Plan,
+        membership: Membership,
+        admin: Callable[[], Admin],
+        stopping: Callable[[], bool],
+        ids: Mapping[str, str] | None = None,
     ) -> None:
         self._plan = plan
         self._membership = membership
         self._admin = admin
         self._stopping = stopping
+        self._ids = plan.topic_ids if ids is None else ids
         self._fingerprint = plan.stream.fingerprint()
         self.delivery: Delivery | None = None
         self.epochs: dict[Input, int] = {}
@@ -84,7 +91,7 @@ class TakingUp:
         return replace(found, log=taken.log, moved=taken.moved)
 
     def _committed(self, where: Input, position: Position) -> Committed:
-        ids = self._plan.topic_ids.get(where.topic, ""), self._plan.table_id
+        ids = self._ids.get(where.topic, ""), self._plan.table_id
         return Committed(position, (), self._fingerprint, *ids)
 
     def _exactly(self, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
@@ -132,7 +139,7 @@ class TakingUp:
                 next=place.position.offset,
                 table=None,
                 time=place.position.time,
-                source=plan.topic_ids.get(where.topic, ""),
+                source=self._ids.get(where.topic, ""),
                 epoch=epochs[where],
             )
             messages += encode(empty, plan.table_topic, plan.table_partitions)
@@ -157,7 +164,7 @@ class TakingUp:
 
     def _replay(self, where: Input, position: Position, low: int) -> int:
         """Where rows before a position must be read once more, in a partition that begins at `low`."""
-        if not self._plan.stream.looks_back:
+        if not self._plan.stream.of_topic(where.topic).looks_back:
             return position.offset
         wanted = low if position.replay is None else position.replay
         if wanted < low:

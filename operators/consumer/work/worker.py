@@ -13,17 +13,20 @@ from dataclasses import replace
 
 from confluent_kafka import KafkaException
 
+from ...definition.sources import FrameSource
 from ...formats.messages import Messages
 from ...joins.joined import JoinedTables
 from ...kafka.patience import Patience, Stopped
 from ...kafka.read_ahead import ReadAhead
 from ...kafka.reader import Reader
-from ...kafka.topics import Admin, admin
+from ...kafka.topics import Admin, admin, ensure_topic
+from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...sketching.intake import Intake
 from ...sketching.position import Input
 from ...sketching.progress import Progress
-from ...sketching.remarks import Remarks
+from ...sketching.remarks_by_source import RemarksBySource
 from ...watching.figures import WorkFigures
+from ..group.input_topics import TopicSearch
 from ..group.membership import Membership, MembershipLost
 from ..log.messages import encode
 from ..plan import Plan
@@ -55,8 +58,13 @@ class Worker:
         self._clock = clock
         self._tables = JoinedTables(plan.stream, self._keep, stopping)
         self._stream = self._tables.bound(plan.stream)
-        remarks = Remarks(plan.source.topic, plan.source.members, plan.dead_letter_topic)
-        self._intake = Intake(plan.source, remarks, plan.ends, self._keep, stopping)
+        source = plan.stream.source
+        assert not isinstance(source, FrameSource)
+        remarks = RemarksBySource(plan.stream, plan.letters)
+        self._intake = Intake(source, remarks, plan.ends, self._keep, stopping)
+        self._ids = dict(plan.topic_ids)
+        own = {plan.options.dead_letters}
+        self._search = TopicSearch(self._administration, plan.sources, plan.config, plan.partitions, own)
         self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
@@ -73,7 +81,7 @@ class Worker:
             self._lost,
             plan.member,
         )
-        self._taking_up = TakingUp(plan, self._membership, self._administration, stopping)
+        self._taking_up = TakingUp(plan, self._membership, self._administration, stopping, self._ids)
 
     @property
     def assigned(self) -> set[Input]:
@@ -112,6 +120,7 @@ class Worker:
     def _turn(self) -> None:
         try:
             self._membership.poll(0.0)
+            self._look_for_topics()
             self._take_up(self._membership.assigned - self._intake.progress.keys())
             self._read()
             full = self._intake.dead_bytes > _DEAD_LETTER_BYTES
@@ -124,6 +133,16 @@ class Worker:
             log.warning("the group %s moved on without this worker: %s", self._plan.group_id, error)
             self._intake.forget()
             self._membership.poll(0.1)
+
+    def _look_for_topics(self) -> None:
+        """Read topics that began to match a pattern, unless the run ends with what was there."""
+        if self._plan.ends is not None or (fresh := self._search.look()) is None:
+            return
+        self._ids |= fresh.ids
+        for letters in dict.fromkeys(map(self._plan.letters, fresh.ids)):
+            if letters is not None:
+                ensure_topic(self._administration(), letters, 1, DEAD_LETTERS)
+        self._membership.subscribe(self._ids)
 
     def _read(self) -> None:
         if self._ahead is None or not self._intake.progress:
@@ -196,13 +215,14 @@ class Worker:
         assert self._taking_up.delivery is not None
         epochs = self._taking_up.epochs
         deltas = [
-            replace(delta, source=plan.topic_ids.get(delta.topic, ""), epoch=epochs.get(delta.input, 0))
+            replace(delta, source=self._ids.get(delta.topic, ""), epoch=epochs.get(delta.input, 0))
             for delta in deltas
         ]
         parts = [encode(delta, plan.table_topic, plan.table_partitions) for delta in deltas]
         messages = [message for part in parts for message in part]
-        if plan.dead_letter_topic is not None:
-            messages += [letter.outgoing(plan.dead_letter_topic) for letter in dead]
+        for letter in dead:
+            if (letters := plan.letters(letter.topic)) is not None:
+                messages.append(letter.outgoing(letters))
         places = {}
         for delta in deltas:
             places[delta.input] = self._taking_up.committed(delta.input, delta.end)
@@ -242,8 +262,8 @@ class Worker:
             self._reader = Reader(
                 {**self._plan.config, "group.id": self._plan.group_id},
                 starts,
-                self._plan.source.reads_headers,
-                corrupt=self._plan.source.corrupt,
+                any(source.reads_headers for source in self._plan.sources),
+                corrupt=self._plan.sources[0].corrupt,
             )
         else:
             self._reader.assign(starts)

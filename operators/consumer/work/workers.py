@@ -60,7 +60,9 @@ class Workers:
             raise ValueError(f"workers is {many!r}; it is a whole number from 1 on")
         wanted = many - (self.own is not None)
         if wanted > len(self._processes):
-            check_importable(self._plan.source.value)
+            for source in self._plan.sources:
+                for decoder in source.decoders:
+                    check_importable(decoder)
         with self._lock:
             first = int(self.own is not None)
             for number in range(first, first + wanted):

@@ -11,6 +11,7 @@ import pytest
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.change import differences, rewritten
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json as json_text
 
 ROWS = Stream.from_batches({"user": pl.String, "n": pl.Int64, "at": pl.Datetime("us")}, time="at")
 KEPT = ROWS.filter(pl.col("n") > 1)
@@ -168,3 +169,26 @@ def test_functions_are_compared_within_one_version_of_python() -> None:
         assert len(differences(before, after)) == 1 and rewritten(before, after) == []
     before, after = under("2.1.0", texts[0]), under("2.1.0", texts[1], python="3.12")
     assert differences(before, after) == [] and len(rewritten(before, after)) == 1
+
+
+def test_what_changed_in_one_of_several_merged_streams_is_said_of_that_one() -> None:
+    def rows(topic: str) -> Stream:
+        return Stream.from_kafka(topic, value=json_text({"user": pl.String, "n": pl.Int64}))
+
+    def asked(*streams: Stream) -> dict[str, Any]:
+        return streams[0].merge(*streams[1:]).tumbling("1m").agg(posts=count()).definition()
+
+    a, b, c = rows("a"), rows("b"), rows("^c")
+    before = asked(a, b.filter(pl.col("n") > 1))
+    assert differences(before, json.loads(json.dumps(before))) == []
+    assert differences(before, asked(b.filter(pl.col("n") > 1), a)) == []
+    assert differences(before, asked(a, b.filter(pl.col("n") > 2), c)) == [
+        'the stream of "^c" is merged now',
+        'in the stream of "b", step 1 changed from filter(col("n") > 1) to filter(col("n") > 2)',
+    ]
+    assert differences(asked(a, b, c), asked(a, c)) == ['the stream of "b" was merged before']
+    later = {**asked(a, b.filter(pl.col("n") + 1 > 2)), "written_by": {"polars": "9", "python": "3.99"}}
+    assert differences(before, later) == []
+    assert rewritten(before, later) == [
+        'in the stream of "b", step 1 had col("n") > 1, and has (col("n") + 1) > 2'
+    ]

@@ -65,7 +65,7 @@ KEY = {"security.protocol": "SSL", "ssl.key.password": MARK, "ssl.key.pem": MARK
 
 def stream(servers: str, config: dict[str, Any]) -> Stream:
     # Put together by hand: settings that only other clients have are refused where a stream is defined.
-    source = KafkaSource("posts", json({"a": pl.Int64}), servers, config)
+    source = KafkaSource(("posts",), json({"a": pl.Int64}), servers, config)
     return Stream(source).tumbling("1m").agg(posts=count())
 
 
@@ -76,7 +76,7 @@ def test_what_shows_settings_shows_their_names_and_no_secret(name: str) -> None:
     for shown in (
         asked,
         asked.source,
-        KafkaSource("posts", json({"a": pl.Int64}), config=config),
+        KafkaSource(("posts",), json({"a": pl.Int64}), config=config),
         Plan(asked, "group", "table", {"posts": 1}),
         Plan(asked, "group", "table", {"posts": 1}).config,
         KafkaOptions(Settings(config), topics=("posts",)),

@@ -1,0 +1,121 @@
+"""The topics that a stream reads: those it names, and those that its patterns match at the time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from ...definition.sources import KafkaSource
+from ...definition.topics import is_pattern, takes
+from ...kafka.topics import Admin, TopicError, id_of, partitions_of
+
+log = logging.getLogger("streamgauge.kafka")
+
+_SECONDS = 30.0
+_AGAIN_SECONDS = 5.0
+_ANSWER_SECONDS = 2.0
+_REFRESH = "topic.metadata.refresh.interval.ms"
+
+
+@dataclass(frozen=True)
+class InputTopics:
+    """How many partitions each input topic has, and the topics' ids, empty where brokers have none."""
+
+    partitions: Mapping[str, int]
+    ids: Mapping[str, str]
+
+
+def input_topics(
+    client: Admin, sources: Sequence[KafkaSource], others: Collection[str | None] = ()
+) -> InputTopics:
+    """The topics that these sources read now; `others` are the run's own, which no pattern takes.
+
+    Raises `TopicError` for a topic that doesn't exist or that two sources take, and where there is none.
+    """
+    asked = list(dict.fromkeys(topic for source in sources for topic in source.topics))
+    found = {topic: partitions_of(client, topic) for topic in asked if not is_pattern(topic)}
+    if any(map(is_pattern, asked)):
+        known = _known(client, _SECONDS)
+        found |= {t: n for t, n in known.items() if t not in others and _takers(sources, t)}
+    for topic in found:
+        _check_one(_takers(sources, topic), topic)
+    if not found:
+        raise TopicError(
+            f"no topic at {client.address} matches {', '.join(map(repr, asked))} yet; create one, or check "
+            "the pattern (topics of dead letters and table topics don't count)"
+        )
+    return InputTopics(found, {topic: id_of(client, topic) for topic in found})
+
+
+class TopicSearch:
+    """Looks for topics that begin to match, every five seconds or as `config` says; `known` are those read.
+
+    Nothing is looked for without patterns.
+    """
+
+    def __init__(
+        self,
+        client: Callable[[], Admin],
+        sources: Sequence[KafkaSource],
+        config: Mapping[str, Any],
+        known: Collection[str],
+        others: Collection[str | None] = (),
+    ) -> None:
+        self._client, self._sources = client, sources
+        self._known, self._others = set(known), others
+        self._every = float(config.get(_REFRESH, _AGAIN_SECONDS * 1000)) / 1000
+        self._due = time.monotonic() + self._every
+        self._looking = any(is_pattern(topic) for source in sources for topic in source.topics)
+
+    def look(self) -> InputTopics | None:
+        """The topics that began to match since the last call, if it is time to look and there are any.
+
+        While brokers are away there are none. Raises `TopicError` for a topic that two sources take.
+        """
+        if not self._looking or time.monotonic() < self._due:
+            return None
+        self._due = time.monotonic() + self._every
+        try:
+            there = _known(self._client(), _ANSWER_SECONDS)
+            mine = {topic: n for topic, n in there.items() if topic not in {*self._known, *self._others}}
+            fresh = {topic: n for topic, n in mine.items() if _takers(self._sources, topic)}
+            ids = {topic: id_of(self._client(), topic) for topic in fresh}
+        except TopicError as error:
+            log.debug("new topics were not looked for: %s", error)
+            return None
+        self._known |= fresh.keys()
+        for topic in fresh:
+            _check_one(_takers(self._sources, topic), topic)
+            log.info("the topic %s is read from now on", topic)
+        return InputTopics(fresh, ids) if fresh else None
+
+
+def _takers(sources: Sequence[KafkaSource], topic: str) -> list[KafkaSource]:
+    """The sources that read a topic: the one that names it, or else those whose patterns match."""
+    naming = [source for source in sources if topic in source.topics]
+    return naming or [source for source in sources if takes(source.topics, topic)]
+
+
+def _check_one(takers: Sequence[KafkaSource], topic: str) -> None:
+    if len(takers) > 1:
+        raise TopicError(
+            f"the topic {topic!r} matches the patterns of two of the merged streams, {takers[0].topic} and "
+            f"{takers[1].topic}; make them match different topics"
+        )
+
+
+def _known(client: Admin, seconds: float) -> dict[str, int]:
+    """All topics there are, and how many partitions each has."""
+    try:
+        found = client.list_topics(timeout=seconds).topics
+    except KafkaException as error:
+        raise TopicError(
+            f"no broker answered at {client.address} when asked for its topics: {error.args[0].str()}; "
+            "check bootstrap_servers, that it runs, and the security settings"
+        ) from None
+    return {name: len(one.partitions) for name, one in found.items() if one.error is None and one.partitions}

@@ -1,0 +1,182 @@
+"""Streams merged into one: of several sources, each with its own event time and steps, or of one source."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..formats.decode import Decoded
+from ..formats.messages import Messages
+from ..formats.unavailable import Unavailable
+from .functions import FunctionStep
+from .sources import FrameSource, KafkaSource
+from .steps import RowStep, Step
+from .text import expression_text
+from .topics import is_pattern, takes
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one of several merged streams reads, and what is done with its rows until all have one form."""
+
+    source: KafkaSource | FrameSource
+    time: pl.Expr | None
+    steps: tuple[RowStep, ...]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names and patterns of its topics."""
+        return self.source.topics if isinstance(self.source, KafkaSource) else ()
+
+    def definition(self) -> dict[str, Any]:
+        """Everything that decides its rows, as plain JSON."""
+        return {
+            "source": self.source.definition(),
+            "time": None if self.time is None else expression_text(self.time.meta.undo_aliases()),
+            "steps": [step.definition() for step in self.steps],
+        }
+
+    def rows_like(self, other: Part) -> bool:
+        """Whether both begin with the same rows at the same event times, so that one decoding serves both."""
+        if self.source is not other.source and not isinstance(self.source, KafkaSource):
+            return False
+        one, two = self.definition(), other.definition()
+        return (one["source"], one["time"]) == (two["source"], two["time"])
+
+
+@dataclass(frozen=True, eq=False)
+class MergedSource:
+    """Several sources of one cluster, whose rows have these columns once each part's own steps are done."""
+
+    parts: tuple[Part, ...]
+    schema: pl.Schema
+
+    def part_of(self, topic: str) -> Part:
+        """The part that reads a topic; one that names it before those with patterns."""
+        reading = [part for part in self.parts if topic in part.topics]
+        reading += [part for part in self.parts if takes(part.topics, topic)]
+        return reading[0]
+
+    def decoded(
+        self, messages: Messages, wait: Callable[[Unavailable], None] | None = None
+    ) -> Iterator[tuple[Messages, Decoded]]:
+        """The messages in order, in parts of one topic, and the rows of each (`KafkaSource.decoded`)."""
+        edges = [0, *(np.flatnonzero(np.diff(messages.topic)) + 1).tolist(), len(messages)]
+        for low, high in itertools.pairwise(edges):
+            if low < high:
+                source = self.part_of(messages.topics[messages.topic[low]]).source
+                assert isinstance(source, KafkaSource)
+                yield from source.decoded(messages.slice(low, high), wait)
+
+    def definition(self) -> dict[str, Any]:
+        """What it reads, as plain JSON; how the rows are transformed stands beside it (`Part.definition`)."""
+        return {"merged": [part.source.definition() for part in self.parts]}
+
+
+@dataclass(frozen=True, eq=False)
+class MergeStep:
+    """Each row goes through each of several rows of steps; what comes out lies side by side."""
+
+    ways: tuple[tuple[RowStep, ...], ...]
+    verb: str = "merge"
+    drops_rows: bool = True
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Its steps were checked when the streams that it merges were made."""
+
+    def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
+        """`frame` transformed; `carried` names columns that selections must not drop."""
+        found = []
+        for steps in self.ways:
+            way = frame
+            for step in steps:
+                way = step.apply(way, carried)
+            found.append(way)
+        columns = found[0].collect_schema().names()
+        merged = pl.concat([way.select(columns) for way in found])
+        return merged.sort(*carried, maintain_order=True) if carried else merged
+
+    def definition(self) -> list[Any]:
+        """As plain JSON: the verb, and each way in words."""
+        return [self.verb, *(_words(steps) for steps in self.ways)]
+
+
+def merged(parts: Sequence[Part], schema: pl.Schema) -> Part | MergedSource:
+    """One part if all read the same rows, else a source of several.
+
+    Raises `ValueError` for parts that no run could read together, and `TypeError` for rows from frames beside
+    others.
+    """
+    alike: list[list[Part]] = []
+    for part in parts:
+        known = next((same for same in alike if same[0].rows_like(part)), None)
+        if known is None:
+            alike.append([part])
+        else:
+            known.append(part)
+    found = [_one_of(same) for same in alike]
+    if len(found) == 1:
+        return found[0]
+    sources = [part.source for part in found if isinstance(part.source, KafkaSource)]
+    if len(sources) < len(found):
+        raise TypeError("merge: a stream's rows come from frames; only streams of topics can be merged")
+    _check_together(sources)
+    found.sort(key=lambda part: part.topics)
+    return MergedSource(tuple(found), schema)
+
+
+def differing_columns(first: Mapping[str, Any], other: Mapping[str, Any], name: str) -> list[str]:
+    """In which columns the stream called `name` differs from the first one, in words.
+
+    >>> differing_columns({"user": pl.Int64(), "at": pl.Int64()}, {"user": pl.String(), "id": pl.Int8()}, "b")
+    ['"user" is Int64, and String in b', 'b has no "at"', 'only b has "id"']
+    """
+    types = [(column, first[column], other[column]) for column in first if column in other]
+    found = [f'"{column}" is {one}, and {two} in {name}' for column, one, two in types if one != two]
+    found += [f'{name} has no "{column}"' for column in first if column not in other]
+    return found + [f'only {name} has "{column}"' for column in other if column not in first]
+
+
+def _one_of(same: list[Part]) -> Part:
+    """Parts that read the same rows, as one."""
+    if len(same) == 1:
+        return same[0]
+    ways = [part.steps for part in same]
+    shared = 0
+    while all(len(way) > shared and way[shared] is ways[0][shared] for way in ways):
+        shared += 1
+    for step in (step for way in ways for step in way[shared:]):
+        if not isinstance(step, (Step, FunctionStep, MergeStep)):
+            raise ValueError(
+                f"merge: two of the streams read the same rows, and one has {step.verb}, which looks at more "
+                f"than one row; write .{step.verb}(...) before branch or after merge"
+            )
+    step = MergeStep(tuple(way[shared:] for way in ways))
+    return Part(same[0].source, same[0].time, (*ways[0][:shared], step))
+
+
+def _check_together(sources: Sequence[KafkaSource]) -> None:
+    named: set[str] = set()
+    for source in sources:
+        names = {topic for topic in source.topics if not is_pattern(topic)}
+        if both := names & named:
+            raise ValueError(
+                f"merge: two of the streams read the topic {min(both)!r} with different decoders or event "
+                "times; a message can be read in one way only"
+            )
+        named |= names
+        if source.settings != sources[0].settings or source.corrupt != sources[0].corrupt:
+            raise ValueError(
+                f"merge: {sources[0].topic} and {source.topic} are read from other brokers or with other "
+                "settings; one run reads with one: give both the same bootstrap_servers, config and corrupt"
+            )
+
+
+def _words(steps: Sequence[RowStep]) -> str:
+    told = [step.definition() for step in steps]
+    return " → ".join(f"{verb}({', '.join(map(str, rest))})" for verb, *rest in told) or "as it is"

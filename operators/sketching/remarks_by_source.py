@@ -1,0 +1,52 @@
+"""Remarks about the messages of several sources, each of which has columns and mistakes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..definition.sources import KafkaSource
+from ..definition.stream import Stream
+from ..definition.topics import is_pattern
+from ..formats.decode import Decoded
+from ..formats.messages import Messages
+from .dead_letters import DeadLetter
+from .remarks import Remarks
+
+
+class RemarksBySource:
+    """The remarks about a stream's messages, by what reads them; `letters` names a topic's dead letters."""
+
+    def __init__(self, stream: Stream, letters: Callable[[str], str | None]) -> None:
+        self._stream = stream
+        self._remarks = {
+            source.topics: Remarks(source.topic, source.members, letters(_named(source)))
+            for source in stream.kafka_sources
+        }
+
+    @property
+    def told(self) -> list[str]:
+        """The remarks so far."""
+        return [told for remarks in self._remarks.values() for told in remarks.told]
+
+    def saw(self, messages: Messages, decoded: Decoded) -> None:
+        """Look at a batch of messages of one source and the rows made of it."""
+        if len(messages):
+            self._of(messages.topics[messages.topic[0]]).saw(messages, decoded)
+
+    def refused(self, letter: DeadLetter) -> None:
+        """Note a message that can't be counted."""
+        self._of(letter.topic).refused(letter)
+
+    def look(self, messages: int = 20, rows: int = 1_000) -> None:
+        """Give the remarks that are due (`Remarks.look`)."""
+        for remarks in self._remarks.values():
+            remarks.look(messages, rows)
+
+    def _of(self, topic: str) -> Remarks:
+        return self._remarks[self._stream.of_topic(topic).kafka_source.topics]
+
+
+def _named(source: KafkaSource) -> str:
+    """The topic that a source reads, if it is one by its name."""
+    first, *others = source.topics
+    return "<topic>" if others or is_pattern(first) else first
