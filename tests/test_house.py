@@ -145,7 +145,8 @@ def test_importing_the_package_imports_no_engine() -> None:
 def test_a_definition_that_can_be_run_imports_no_engine_before_it_is() -> None:
     code = (
         "import sys; from streamgauge import Stream, json; Stream.from_kafka('posts', value=json({}));"
-        "print([m for m in ('pyspark', 'streamgauge.operators.consumer') if m in sys.modules])"
+        "heavy = 'pyspark streamgauge.operators.consumer fastavro google.protobuf httpx grpc_tools'.split();"
+        "print([m for m in (*heavy, 'confluent_kafka.schema_registry') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .avro_reading import Loaded, container_reading, reading
 from .avro_schema import ROOT, Names, arrow_type, kind_of, load, resolved, single, whole
-from .avro_unions import has_choices, shaping
+from .avro_unions import Shape, has_choices, shaping
 from .decode import Decoded
 from .field_paths import Paths, listed, paths_of, picked
 from .messages import Messages
@@ -103,7 +103,7 @@ class Avro:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The Polars types of its columns."""
-        return dict(self._build([]).schema)
+        return dict(self._frame(self._build([])).schema)
 
     def definition(self) -> dict[str, Any]:
         """What it reads and how, without where the registry is."""
@@ -116,10 +116,10 @@ class Avro:
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
         if self.registry is None:
-            return one_by_one(messages, self._plain, self._build, self.schema)
+            return one_by_one(messages, self._plain, self._build, self._frame)
         ids = schema_ids(messages)
         readings = {number: self._framed(number) for number in np.unique(ids).tolist()}
-        return one_by_one(messages, [readings[number] for number in ids.tolist()], self._build, self.schema)
+        return one_by_one(messages, [readings[number] for number in ids.tolist()], self._build, self._frame)
 
     @cached_property
     def _loaded(self) -> Loaded:
@@ -163,14 +163,25 @@ class Avro:
             )
         return self._framings[number]
 
-    def _build(self, values: list[Any]) -> pl.DataFrame:
-        rows = [row for value in values for row in value] if self.many is not None else values
-        if (shape := shaping(self._loaded, self._tagged or self.many is not None)) is not None:
-            rows = [shape(row) for row in rows]
-        if not _is_record(self._loaded):
-            rows = [{ROOT: row} for row in rows]
-        frame = picked(pa.array(rows, self._kind), self.paths)
-        return frame if self.many is None else listed(frame, self.many, [len(value) for value in values])
+    @cached_property
+    def _shape(self) -> Shape | None:
+        return shaping(self._loaded, self._tagged or self.many is not None)
+
+    def _build(self, values: list[Any]) -> pa.Array:
+        """What fastavro gave, as structs, or as lists of structs."""
+        if self.many is None:
+            return pa.array(self._shaped(values), self._kind)
+        return pa.array([self._shaped(value) for value in values], pa.large_list(self._kind))
+
+    def _shaped(self, values: list[Any]) -> list[Any]:
+        if self._shape is not None:
+            values = [self._shape(value) for value in values]
+        return values if _is_record(self._loaded) else [{ROOT: value} for value in values]
+
+    def _frame(self, found: pa.Array) -> pl.DataFrame:
+        if self.many is None:
+            return picked(found, self.paths)
+        return listed(picked(found.flatten(), self.paths), self.many, found.value_lengths().to_pylist())
 
 
 def _is_record(loaded: Loaded) -> bool:

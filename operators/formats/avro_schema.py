@@ -76,9 +76,10 @@ def _read(given: Any) -> Any:
 
 
 def _bare(node: Any) -> Any:
-    """A schema without the marks that fastavro leaves in it."""
+    """A schema without the marks that fastavro leaves in it, and without words for readers."""
     if isinstance(node, Mapping):
-        return {key: _bare(value) for key, value in node.items() if not key.startswith("__")}
+        found = {key: value if key == "default" else _bare(value) for key, value in node.items()}
+        return {key: value for key, value in found.items() if key != "doc" and not key.startswith("__")}
     return [_bare(value) for value in node] if isinstance(node, list) else node
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from .decode import TOMBSTONE, Decoded
 from .failures import why
 from .messages import Messages
 
 Read = Callable[[memoryview], Any]
-Build = Callable[[list[Any]], pl.DataFrame]
+Build = Callable[[list[Any]], pa.Array]
 
-_TOGETHER = 2048
-"""Values that become columns together: more would no longer be in the processor's cache."""
+_TOGETHER = 256
+"""Values that go to Arrow together: more would no longer be in the processor's cache."""
 
 
 class Misread(ValueError):
@@ -25,27 +26,30 @@ class Misread(ValueError):
 
 
 def one_by_one(
-    messages: Messages, read: Read | Sequence[Read], build: Build, schema: Mapping[str, Any]
+    messages: Messages,
+    read: Read | Sequence[Read],
+    build: Build,
+    finish: Callable[[pa.Array], pl.DataFrame],
 ) -> Decoded:
-    """Rows made of what `read` gives for each message's bytes, by `build` for many together.
+    """Rows made of what `read` gives for each message's bytes: by `build` for some, by `finish` for all.
 
-    `read` may be one for each message. Either may raise anything: the message that it is for is refused, with
-    the error in a line, or the words of `Misread`.
+    `read` may be one for each message. It or `build` may raise anything: the message that it is for is
+    refused, with the error in a line, or the words of `Misread`.
     """
     view = memoryview(messages.lines)  # type: ignore[arg-type]
     values: list[Any] = []
     rows: list[int] = []
     kept: list[int] = []
-    frames: list[pl.DataFrame] = []
+    arrays: list[pa.Array] = []
     refused: dict[int, str] = {}
 
-    def finish() -> None:
+    def gather() -> None:
         for first, part in _built(values, build, 0):
             if isinstance(part, str):
                 refused[rows[first]] = part
             else:
-                frames.append(part)
-                kept.extend(rows[first : first + part.height])
+                arrays.append(part)
+                kept.extend(rows[first : first + len(part)])
         values.clear()
         rows.clear()
 
@@ -63,16 +67,16 @@ def one_by_one(
             continue
         rows.append(number)
         if len(values) == _TOGETHER:
-            finish()
-    finish()
-    frame = pl.concat(frames) if frames else pl.DataFrame(schema=dict(schema))
+            gather()
+    gather()
+    frame = finish(pa.concat_arrays(arrays) if arrays else build([]))
     numbers = np.array(sorted(refused), np.int64)
     reasons = [refused[number] for number in numbers.tolist()]
     return Decoded(frame, np.array(kept, np.int64) if refused else None, numbers, reasons)
 
 
-def _built(values: list[Any], build: Build, first: int) -> Iterator[tuple[int, pl.DataFrame | str]]:
-    """Frames of the values, each with the number of its first, and the reasons of those that make no row."""
+def _built(values: list[Any], build: Build, first: int) -> Iterator[tuple[int, pa.Array | str]]:
+    """Arrays of the values, each with the number of its first, and the reasons of those that make no row."""
     if not values:
         return
     try:

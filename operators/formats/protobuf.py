@@ -96,7 +96,7 @@ class Protobuf:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The Polars types of its columns."""
-        return dict(self._build([]).schema)
+        return dict(self._frame(self._build([])).schema)
 
     def definition(self) -> dict[str, Any]:
         """What it reads and how, without where the registry is."""
@@ -111,10 +111,10 @@ class Protobuf:
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
         if self.registry is None:
-            return one_by_one(messages, self._plain, self._build, self.schema)
+            return one_by_one(messages, self._plain, self._build, self._frame)
         ids = schema_ids(messages)
         readings = {number: self._framed(number) for number in np.unique(ids).tolist()}
-        return one_by_one(messages, [readings[number] for number in ids.tolist()], self._build, self.schema)
+        return one_by_one(messages, [readings[number] for number in ids.tolist()], self._build, self._frame)
 
     @cached_property
     def _class(self) -> Any:
@@ -130,13 +130,16 @@ class Protobuf:
             found[column] = (along(descriptor, path), kind)
         return found
 
-    def _build(self, values: list[Any]) -> pl.DataFrame:
+    def _build(self, values: list[Any]) -> pa.Array:
+        """The chosen fields of messages, as structs."""
+        if not self._columns:
+            return pa.array([{}] * len(values), pa.struct([]))
         arrays = [pa.array([get(value) for value in values], kind) for get, kind in self._columns.values()]
         fields = [pa.field(name, kind) for name, (_, kind) in self._columns.items()]
-        if not fields:
-            return pl.DataFrame(height=len(values))
-        rows = pa.StructArray.from_arrays(arrays, fields=fields)
-        return picked(rows, tuple((name, (name,)) for name in self._columns))
+        return pa.StructArray.from_arrays(arrays, fields=fields)
+
+    def _frame(self, found: pa.Array) -> pl.DataFrame:
+        return picked(found, tuple((name, (name,)) for name in self._columns))
 
     @cached_property
     def _plain(self) -> Read:

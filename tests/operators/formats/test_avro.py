@@ -269,3 +269,14 @@ def test_it_pickles_and_is_written_down() -> None:
     more = {**ORDER, "fields": [*ORDER["fields"], {"name": "more", "type": "int"}]}
     assert decoder_definition(avro(more, columns=["user"])) != told
     assert decoder_definition(avro(json.dumps(ORDER), columns=["user"])) == told
+    said = {**ORDER, "doc": "Orders.", "fields": [{**field, "doc": "A field."} for field in ORDER["fields"]]}
+    assert decoder_definition(avro(said, columns=["user"])) == told
+
+
+def test_a_column_of_a_registrys_schema_is_the_same_whatever_is_added_beside_it() -> None:
+    more = {**ORDER, "fields": [*ORDER["fields"], {"name": "more", "type": "int"}]}
+    one, two = (
+        decoder_definition(avro(schema, columns=["user"], registry="http://localhost:8081"))
+        for schema in (ORDER, more)
+    )
+    assert one == two and one["framed"] is True and "localhost" not in str(one)

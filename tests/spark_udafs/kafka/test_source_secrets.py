@@ -17,6 +17,7 @@ import pytest
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.avro import avro
 from streamgauge.operators.formats.json import json
 from streamgauge.spark_udafs.kafka.source import bound
 from streamgauge.spark_udafs.run import on_spark, write
@@ -68,6 +69,7 @@ def test_no_password_in_anything_that_spark_shows_or_keeps(
     rows = Stream.from_kafka(
         name,
         value=json({"at": pl.String, "user": pl.String}),
+        key=avro("string", registry={"url": "http://registry:8081", "basic.auth.user.info": f"me:{MARK}"}),
         time="at",
         bootstrap_servers=kafka.bootstrap_servers,
         config=SECRETS,
