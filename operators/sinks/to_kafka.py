@@ -1,13 +1,11 @@
-"""The answers of closed windows, or a stream's rows, as JSON messages on a topic."""
+"""The answers of closed windows as JSON messages on a topic."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-import polars as pl
 
 from ..kafka.outgoing import ANY_PARTITION, Outgoing
 from ..table.jsonable import jsonable
@@ -31,10 +29,6 @@ class ToKafka:
     may, whole, and then replaces the earlier by its `window_start` and key. Dates are ISO 8601, bytes are
     hexadecimal, and numbers that aren't finite are null.
 
-    A stream without aggregates sends its rows instead, after all its steps, from the sketching workers: with
-    ``delivery="exactly_once"`` each once. `key` then names the column whose value is the key, `headers` those
-    sent as headers and not in the value; a null gives none.
-
     The topic is made, with one partition, unless it is there. Read it with
     ``isolation.level=read_committed``. Raises `ValueError` for a topic without a name.
 
@@ -50,13 +44,10 @@ class ToKafka:
     """
 
     to: str
-    key: str | None = None
-    headers: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.to, str) or not self.to:
             raise ValueError(f'ToKafka: the topic is {self.to!r}; name one, as in ToKafka("answers")')
-        object.__setattr__(self, "headers", tuple(self.headers))
 
     def topic(self, origin: Origin) -> TopicWanted:
         """See `MessageSink`."""
@@ -73,20 +64,6 @@ class ToKafka:
             for row in query(window.table.slice(low, _ROWS)).iter_rows(named=True):
                 key = _key([row[name] for name in keys])
                 yield Outgoing(self.to, ANY_PARTITION, _json(row), headers, key)
-
-    def rows(self, frame: pl.DataFrame) -> Iterator[Outgoing]:
-        """The messages of a stream's rows.
-
-        >>> [sent] = ToKafka("rows", key="user", headers=["trace"]).rows(
-        ...     pl.DataFrame({"user": ["ann"], "trace": ["7"], "price": [1.5]})
-        ... )
-        >>> sent.key, sent.value, sent.headers
-        (b'ann', b'{"user":"ann","price":1.5}', [('trace', b'7')])
-        """
-        for row in frame.iter_rows(named=True):
-            headers = [(name, _bytes(row.pop(name))) for name in self.headers]
-            key = None if self.key is None else _bytes(row[self.key])
-            yield Outgoing(self.to, ANY_PARTITION, _json(row), [h for h in headers if h[1] is not None], key)
 
 
 def _key(values: list[Any]) -> bytes | None:
