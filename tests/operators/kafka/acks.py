@@ -62,14 +62,18 @@ class Ground:
     @property
     def leader(self) -> EmbeddedKafka:
         while True:
-            found = self._admin.list_topics(self._topic, timeout=30).topics[self._topic].partitions[0].leader
-            if found > 0:
-                return self.cluster.nodes[found - 1]
+            found = self._described()
+            if found is not None and found.leader > 0:
+                return self.cluster.nodes[found.leader - 1]
             time.sleep(0.05)
 
     def in_sync(self) -> int:
-        found = self._admin.list_topics(self._topic, timeout=30).topics[self._topic].partitions[0]
-        return len(found.isrs) if found.leader > 0 else 0
+        found = self._described()
+        return len(found.isrs) if found is not None and found.leader > 0 else 0
+
+    def _described(self) -> Any:
+        """The topic's partition; None while the broker that is asked knows none yet."""
+        return self._admin.list_topics(self._topic, timeout=30).topics[self._topic].partitions.get(0)
 
     def followers(self, leader: EmbeddedKafka) -> list[EmbeddedKafka]:
         return [node for node in self.cluster.nodes if node is not leader]
