@@ -46,6 +46,19 @@ def test_orders_that_count_once_beside_their_users() -> None:
     assert tester.account.filtered == 1
 
 
+def test_clicks_and_sales_of_three_topics() -> None:
+    from streamgauge import StreamTester
+
+    names: dict[str, Any] = {}
+    exec(block(".branch("), names)
+    tester = StreamTester(names["activity"])
+    tester.feed([{"user": "ann", "at": "2026-01-01T00:00:01"}] * 2, topic="clicks")
+    for topic, total in (("orders", 100.0), ("refunds", 99.0), ("orders", None)):
+        tester.feed([{"buyer": "bob", "ms": 1_767_225_600_000, "total": total}], topic=topic)
+    found = tester.finish().windows().select("kind", "rows")
+    assert dict(found.rows()) == {"click": 2, "large sale": 1, "sale": 2}
+
+
 @pytest.mark.kafka
 def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str]) -> None:
     def here(text: str) -> str:

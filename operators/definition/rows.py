@@ -221,7 +221,7 @@ class RowStream(Reading):
         """Divide the rows: a stream for each predicate, and a last one for the rows of none of them.
 
         A row goes to the first predicate that holds; null counts as false. The streams are ordinary ones:
-        transform each, `merge` them again, or run them together (`run_together`).
+        transform each, and run it by itself or `merge` them again.
 
         >>> import polars as pl
         >>> from streamgauge import Stream, StreamTester, count
