@@ -11,7 +11,7 @@ from ..sinks.sink import Origin, topics_of
 from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..sketching.position import inputs_of
 from .group.history import GroupHistory
-from .group.input_topics import input_topics
+from .group.input_topics import check_apart, input_topics
 from .group.nameless import clear_away, group_name
 from .log.messages import TOPIC_CONFIG as TABLE
 from .options import RunOptions
@@ -40,6 +40,8 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
         history.read()
     origin = Origin.of(stream, group_id, options.group_id is not None)
     wanted = topics_of(options.sinks, origin)
+    named = [topic for source in sources for topic in source.topics if topic == options.dead_letters]
+    check_apart(sources, [*(topic.name for topic in wanted), *named])
     table_partitions = ensure_topic(client, history.table_topic, options.table_partitions, TABLE)
     if options.group_id is not None:
         history.claim()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,16 @@ def input_topics(
             "the pattern (topics of dead letters and table topics don't count)"
         )
     return InputTopics(found, {topic: id_of(client, topic) for topic in found})
+
+
+def check_apart(sources: Sequence[KafkaSource], written: Iterable[str | None]) -> None:
+    """Raise `ValueError` for a topic that a run would write to and read from, over and over."""
+    for topic in written:
+        if topic and (takers := _takers(sources, topic)):
+            raise ValueError(
+                f"this run writes to the topic {topic!r} and reads {takers[0].topic}: what it writes would "
+                "come back as its input; write to another topic, or read fewer"
+            )
 
 
 class TopicSearch:

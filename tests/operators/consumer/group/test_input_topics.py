@@ -22,6 +22,7 @@ from streamgauge.operators.definition.change import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.topics import TopicError, admin
+from streamgauge.operators.sinks.to_kafka import ToKafka
 from streamgauge.operators.sketching.accounting import Account
 
 from ....waiting import until
@@ -205,5 +206,9 @@ def test_what_is_not_there_or_read_twice_is_said(topics: Topics) -> None:
         sources = [topics.stream(one).kafka_source for one in asked]
         with pytest.raises(TopicError, match=message):
             input_topics(client, sources)
+    for sinks, letters in (([ToKafka(f"{topics.prefix}.out")], ""), ([], name)):
+        with pytest.raises(ValueError, match="what it writes would come back as its input"):
+            stream = topics.counted(topics.stream([rf"^{topics.prefix}\.", name]))
+            run(stream, RunOptions(until="latest", sinks=sinks, dead_letters=letters))
     sources = [topics.stream(one).kafka_source for one in (rf"^{topics.prefix}\.", name)]
     assert input_topics(client, sources).partitions == {name: 2}
