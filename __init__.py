@@ -6,6 +6,7 @@ bounded memory, with stated error bounds, on Spark and straight off Kafka.
     Stream, json, count, distinct, …    say what is asked of a topic; run(), start() and on_spark() count it
     StreamTester                        tries a stream out with no broker
     query, merge, compare, is_final     ask tables of sketches
+    Client                              asks a query server
     session, write, sketch, register    are for Spark
     HLL, KLL, FrequentItems, …          are the sketches by themselves
 
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from .operators.formats.text import raw as raw
     from .operators.formats.text import text as text
     from .operators.formats.unavailable import Unavailable as Unavailable
+    from .operators.serving.http.client import Client as Client
     from .operators.sinks.sink import SinkError as SinkError
     from .operators.sinks.to_kafka import ToKafka as ToKafka
     from .operators.sinks.to_parquet import ToParquet as ToParquet
@@ -123,6 +125,7 @@ __version__ = "0.1.0"
 _EXPORTS: dict[str, str] = {
     "Account": ".operators.sketching.accounting",
     "Aggregate": ".operators.definition.aggregate",
+    "Client": ".operators.serving.http.client",
     "ConsoleSink": ".spark_udafs.sinks",
     "Decoded": ".operators.formats.decode",
     "Decoder": ".operators.formats.decode",

@@ -12,9 +12,9 @@ from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
 from .groups.command import app as groups
 from .kafka.command import app as kafka
+from .serve import serve
 from .tables.inspect import inspect
 from .tables.query import query
-from .tables.top import top
 from .trending.command import trending
 from .warm import warm
 
@@ -23,7 +23,7 @@ class _Ordered(TyperGroup):
     """Commands in the order in which a newcomer needs them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "kafka", "query", "top", "inspect", "warm", "groups"]
+        return ["demo", "kafka", "serve", "query", "inspect", "warm", "groups"]
 
 
 app = typer.Typer(
@@ -49,6 +49,9 @@ app = typer.Typer(
 
         # ask a table of sketches that a stream wrote
         streamgauge query trades --every 1h
+
+        # answer questions over HTTP from the table of a running stream
+        streamgauge serve --group by-minute
     """,
 )
 
@@ -59,8 +62,8 @@ demo.command("trending")(trending)
 app.add_typer(demo)
 app.add_typer(kafka)
 app.add_typer(groups)
+app.command()(serve)
 app.command()(query)
-app.command()(top)
 app.command()(inspect)
 app.command()(warm)
 

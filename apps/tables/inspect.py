@@ -23,7 +23,7 @@ def inspect(table: TablePath, as_json: AsJson = False) -> None:
     from rich.table import Table
 
     from ...operators.table.schema import END, START, aggregates_of, keys_of
-    from .stored import read
+    from ...operators.table.stored import read
     from .written import number, when
 
     found = read(table)

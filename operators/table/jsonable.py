@@ -8,11 +8,14 @@ from typing import Any
 
 
 def jsonable(value: Any) -> Any:
-    """A value as JSON has it: times in ISO 8601, bytes in hexadecimal, numbers that aren't finite as null.
+    """A value as JSON has it: times in ISO 8601, bytes in hexadecimal, numbers that aren't finite as text.
+
+    Those are "NaN", "Infinity" and "-Infinity", so that no number is taken for a missing one. Whole numbers
+    have all their digits, and decimals that aren't whole are text.
 
     >>> from datetime import date
     >>> jsonable({"at": date(2026, 6, 1), "key": b"\\x01\\xff", "sums": [1.5, float("nan"), Decimal(2**64)]})
-    {'at': '2026-06-01', 'key': '01ff', 'sums': [1.5, None, 18446744073709551616]}
+    {'at': '2026-06-01', 'key': '01ff', 'sums': [1.5, 'NaN', 18446744073709551616]}
     """
     if isinstance(value, dict):
         return {key: jsonable(part) for key, part in value.items()}
@@ -21,7 +24,9 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        if math.isnan(value):
+            return "NaN"
+        return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, int | str | None):
         return value
     if isinstance(value, Decimal) and value == int(value):

@@ -23,7 +23,7 @@ def test_help_teaches_by_examples(ran: Ran) -> None:
         ["kafka"],
         ["kafka", "start"],
         ["query"],
-        ["top"],
+        ["serve"],
         ["inspect"],
     ):
         text = ran(*arguments, "--help")
@@ -67,10 +67,13 @@ def test_the_command_line_starts_without_any_engine() -> None:
         (["query", "TABLES", "--every", "45m"], "choose a multiple"),
         (["query", "TABLES", "--by", "country"], "country is not a key of this table"),
         (
-            ["top", "TABLES", "--from", "2027-01-01"],
+            ["query", "TABLES", "--from", "2027-01-01"],
             "no window lies in that span; there are windows from 2026",
         ),
-        (["top", "TABLES", "--column", "users"], "users is not a top_k column; the table has tags"),
+        (
+            ["query", "TABLES", "top-k", "--column", "users"],
+            "users is a distinct, which can't be asked top-k",
+        ),
         (["inspect", "PLAIN"], "not a table of sketches"),
         (["inspect", "TEXT"], "text.parquet: "),
         (["inspect", "EMPTY"], "no file in this folder"),
@@ -124,4 +127,4 @@ def test_a_cache_folder_that_can_not_be_made_is_named(
 
 
 def test_an_unknown_option_is_a_usage_error(ran: Ran) -> None:
-    assert "No such option" in ran("top", "table.parquet", "--nothing", code=2)
+    assert "No such option" in ran("query", "table.parquet", "--nothing", code=2)

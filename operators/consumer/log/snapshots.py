@@ -29,13 +29,17 @@ _KIND = b"state"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a merger goes on (`resume`, an offset of the table topic), and all it knew there (`state`)."""
+    """Where a merger goes on (`resume`, an offset of the table topic), and all it knew there (`state`).
+
+    `delivery` is that of its run, empty where that isn't known: it decides which deltas count.
+    """
 
     fingerprint: str
     sources: Mapping[str, str]
     resume: int
     state: str
     definition: Mapping[str, Any]
+    delivery: str = ""
 
     def outgoing(self, topic: str, partition: int, largest: int = LARGEST_PART) -> list[Outgoing]:
         """Its messages."""
@@ -45,7 +49,8 @@ class Snapshot:
             ("sources", json.dumps(dict(self.sources), sort_keys=True).encode()),
             ("resume", str(self.resume).encode()),
         ]
-        told = json.dumps({"definition": self.definition, "state": self.state}).encode()
+        kept = {"definition": self.definition, "state": self.state, "delivery": self.delivery}
+        told = json.dumps(kept).encode()
         return [Outgoing(topic, partition, *p) for p in in_parts(zlib.compress(told), headers, largest)]
 
     @classmethod
@@ -62,7 +67,8 @@ class Snapshot:
             else:
                 ids = json.loads(sources)
             resume, definition = int(told["resume"]), found["definition"]
-            return cls(told["fingerprint"].decode(), ids, resume, state, definition)
+            delivery = str(found.get("delivery", ""))
+            return cls(told["fingerprint"].decode(), ids, resume, state, definition, delivery)
         except (KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
             raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
 

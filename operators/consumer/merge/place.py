@@ -164,7 +164,14 @@ class LogPlace:
         consumer.commit(offsets=told, asynchronous=False)
 
     def _snapshot(self, partition: int, resume: int, state: str) -> list[Outgoing]:
-        found = Snapshot(self._fingerprint, self._plan.topic_ids, resume, state, self._definition)
+        found = Snapshot(
+            self._fingerprint,
+            self._plan.topic_ids,
+            resume,
+            state,
+            self._definition,
+            self._plan.options.delivery,
+        )
         return found.outgoing(self._plan.table_topic, partition)
 
     def _write(self, places: Mapping[int, tuple[int, str]]) -> dict[int, int]:

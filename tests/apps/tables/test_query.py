@@ -5,6 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+
+from streamgauge.operators.definition.aggregates import top_k
+from streamgauge.operators.table.schema import table_schema, write_parquet
+from streamgauge.operators.table.windows import TableWindows
+from streamgauge.sketches.frequent_items import FrequentItemsGroups
+
 from ..command import Ran
 
 
@@ -34,3 +41,28 @@ def test_query_takes_a_span_of_time(ran: Ran, tables: Path) -> None:
     arguments = ("--from", "2026-06-01T12:30", "--to", "2026-06-01T15:00+02:00", "--json")
     rows = [json.loads(line) for line in ran("query", tables, *arguments).splitlines()]
     assert {row["window_start"][:16] for row in rows} == {"2026-06-01T12:30"}
+
+
+def test_query_counts_no_row_twice_where_windows_overlap(ran: Ran, tmp_path: Path) -> None:
+    windows = TableWindows.of(2 * 60_000_000, 60_000_000)
+    schema = table_schema({}, {"tags": top_k("tag").typed(pa.string())}, windows)
+    minutes = [f"2026-06-01T12:0{minute}:00+00:00" for minute in range(6)]
+    edges = [pa.array(minutes[a : a + 4]).cast(schema.field(0).type) for a in (0, 2)]
+    groups = FrequentItemsGroups(4)
+    groups.update([0, 0, 1, 2, 3], ["a", "b", "b", "a", "a"])
+    write_parquet(pa.Table.from_arrays([*edges, groups.to_arrow()], schema=schema), tmp_path / "t.parquet")
+    assert "choose a span that is a multiple of 2m" in ran("query", tmp_path, "top-k", code=1)
+    lines = ran("query", tmp_path, "top-k", "--to", "2026-06-01T12:04", "--json").splitlines()
+    items = [json.loads(line) for line in lines]
+    assert [(item["item"], item["estimate"]) for item in items] == [("a", 2), ("b", 1)]
+
+
+def test_query_asks_of_groups_by_their_keys(ran: Ran, tables: Path) -> None:
+    arguments = ("rows", "--every", "span", "--order=-posts", "--columns", "posts", "--json")
+    rows = [json.loads(line) for line in ran("query", tables, *arguments).splitlines()]
+    assert [(row["lang"], row["posts"]) for row in rows] == [("en", 1600), ("de", 800)]
+    rows = [json.loads(line) for line in ran("query", tables, *arguments, "--key", "lang=de").splitlines()]
+    assert [(row["lang"], row["posts"]) for row in rows] == [("de", 800)]
+    assert "write it as --key lang=en" in ran("query", tables, "--key", "lang", code=1)
+    assert 'did you mean "column"' not in ran("query", tables, "top-k", "--limit", "3", code=1)
+    assert "there are rows, distinct" in ran("query", tables, "top", code=1)

@@ -38,7 +38,7 @@ def test_answers_of_every_type_are_shown(ran: Ran, tmp_path: Path) -> None:
     assert (row["day_"], row["key"], row["x_"], row["at_"]) == (
         "2026-06-01",
         "01ff",
-        None,
+        "Infinity",
         "2026-06-01T12:30:00",
     )
     assert row["some_"]["values"] == ["01ff"]

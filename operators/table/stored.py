@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...sketches.core.protocol import SketchError
+from .merge import merge
+from .schema import END, START, from_ipc, read_parquet
 
 _PARQUET = (".parquet", ".pq")
 _IPC = (".arrow", ".arrows", ".ipc")
@@ -19,21 +22,7 @@ def read(path: Path, since: datetime | None = None, until: datetime | None = Non
     A window is in the span if it starts at `since` or later and ends at `until` or earlier. Raises
     `SketchError` if a file doesn't hold a table of sketches, `FileNotFoundError` if there is none.
     """
-    import pyarrow.compute as pc
-
-    from ...operators.table.merge import merge
-    from ...operators.table.schema import END, START
-    from ...sketches.core.protocol import SketchError
-
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file or folder")
-    files = [path]
-    if path.is_dir():
-        kinds = _PARQUET + _IPC
-        files = sorted(f for f in path.rglob("*") if f.suffix in kinds and f.name[0] not in "._")
-        if not files:
-            raise FileNotFoundError(f"{path}: no file in this folder ends in {', '.join(kinds)}")
-    table = merge([_one(file) for file in files])
+    table = merge([_one(file) for file in files_of(path)])
     kept = table
     if since is not None:
         kept = kept.filter(pc.greater_equal(kept[START], since))
@@ -45,12 +34,20 @@ def read(path: Path, since: datetime | None = None, until: datetime | None = Non
     return kept
 
 
+def files_of(path: Path) -> list[Path]:
+    """The file, or those of all tables in the folder. Raises `FileNotFoundError` if there is none."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    if not path.is_dir():
+        return [path]
+    kinds = _PARQUET + _IPC
+    files = sorted(f for f in path.rglob("*") if f.suffix in kinds and f.name[0] not in "._")
+    if not files:
+        raise FileNotFoundError(f"{path}: no file in this folder ends in {', '.join(kinds)}")
+    return files
+
+
 def _one(file: Path) -> pa.Table:
-    import pyarrow as pa
-
-    from ...operators.table.schema import from_ipc, read_parquet
-    from ...sketches.core.protocol import SketchError
-
     try:
         return from_ipc(file.read_bytes()) if file.suffix in _IPC else read_parquet(file)
     except (SketchError, pa.ArrowException) as error:

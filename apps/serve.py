@@ -1,0 +1,124 @@
+"""`streamgauge serve`: answers over HTTP from a group's table topic, live, or from files."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .ending import at_once, in_order
+
+
+def serve(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Files of sketches, Parquet or Arrow IPC, or folders of them."
+        ),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="The group_id of a run whose table is served live. Repeatable."),
+    ] = None,
+    bootstrap_servers: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where Kafka is.")
+    ] = "localhost:9092",
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting of librdkafka, such as security.protocol=SSL."),
+    ] = None,
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Such settings, one a line; for passwords, which others could see."
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Who may ask; others need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 is a free one.")] = 8055,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What clients must show; else STREAMGAUGE_TOKEN.")
+    ] = None,
+    keep: Annotated[str, typer.Option(metavar="LENGTH", help="How long closed windows are kept.")] = "24h",
+    keep_mib: Annotated[int, typer.Option(min=1, help="And in how much memory, for each table.")] = 1024,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep closed windows there, for the next start."),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Questions answered at a time.")] = 4,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long a question may take.")] = 30.0,
+) -> None:
+    """Answer questions about tables of sketches over HTTP, until Ctrl-C.
+
+    With `--group` the table is that of a running stream, its open windows included: it is read from the
+    group's table topic, without joining the group, so any number of servers may do so. With paths it is what
+    a stream wrote. What can be asked is shown at /docs; `streamgauge query`, `streamgauge.Client` and any
+    HTTP client ask. Only this machine may ask, unless `--host` says otherwise; then a token is required.
+
+        streamgauge serve --group by-minute --bootstrap-servers localhost:9092
+
+        streamgauge serve trades
+
+        streamgauge serve --group by-minute --host 0.0.0.0 --token-file token --state /var/lib/streamgauge
+    """
+    with at_once():
+        from ..operators.definition.durations import microseconds
+        from ..operators.kafka.settings import check_settings, servers
+        from ..operators.serving.following import TableFollower
+        from ..operators.serving.http.running import QueryServer, check_token
+        from ..operators.serving.http.service import Service
+        from ..operators.serving.live import LiveTable
+        from ..operators.serving.saved import SavedTable
+        from ..operators.serving.stored import StoredTable
+        from .tables.asked import token_of
+
+    if not paths and not group:
+        raise ValueError(
+            "name what to serve: --group NAME for a running stream's table, or files and folders"
+        )
+    token = token_of(token_file)
+    check_token(host, token)
+    settings = {"bootstrap.servers": servers(bootstrap_servers), **_settings(config, config_file)}
+    check_settings(settings)
+    tables: dict[str, Any] = {}
+    for path in paths or ():
+        name = path.resolve().stem if path.is_file() else path.resolve().name
+        _new(tables, name)
+        tables[name] = StoredTable(name, path)
+    keep_us, keep_bytes = microseconds(keep), keep_mib << 20
+    for name in group or ():
+        _new(tables, name)
+        tables[name] = LiveTable(name, keep_us, keep_bytes)
+    server = QueryServer(Service(tables, threads=threads, seconds=seconds), host, port, token)
+    # uvicorn ends in order at a signal, and raises it again then.
+    with in_order() as stack, suppress(KeyboardInterrupt):
+        for name in group or ():
+            saved = None if state is None else SavedTable(state / name)
+            stack.callback(TableFollower(name, settings, tables[name], saved).close)
+        told = f"{', '.join(tables)} at {server.url}; what can be asked: {server.url}/docs"
+        print(told, file=sys.stderr, flush=True)
+        server.run()
+
+
+def _new(tables: dict[str, Any], name: str) -> None:
+    if name in tables:
+        raise ValueError(f"two tables would be called {name!r}; serve one of them by another server")
+
+
+def _settings(given: list[str] | None, file: Path | None) -> dict[str, str]:
+    """librdkafka's settings from options and from a file of ``name=value`` lines; # begins a comment."""
+    lines = [*(given or ()), *(file.read_text().splitlines() if file is not None else ())]
+    found = {}
+    for number, line in enumerate(lines):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            # The line itself may be a secret.
+            raise ValueError(f"setting {number + 1} of --config and --config-file is not NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found

@@ -1,0 +1,157 @@
+"""Answers in a terminal: a table that fits its width, with bars where numbers are to be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ...operators.serving.answers import Answer
+
+_BARS = {
+    "top-k": "estimate",
+    "distinct": "estimate",
+    "frequency": "estimate",
+    "cdf": "rank",
+    "sets": "estimate",
+}
+"""Of which column a question's answers have bars; of quantiles that is their value."""
+_START, _END = "window_start", "window_end"
+_WIDEST = 30
+
+
+def print_json(found: Answer) -> None:
+    """Each row as a JSON object, on a line of its own."""
+    import json
+
+    from ...operators.table.jsonable import jsonable
+
+    for row in found.rows.iter_rows(named=True):
+        print(json.dumps(jsonable(row), ensure_ascii=False))
+
+
+def notes(found: Answer) -> Iterator[str]:
+    """What must be known of an answer besides its numbers, in a sentence each."""
+    if found.stale is not None:
+        yield f"stale since {found.stale['since']}: {found.stale['why']}"
+    for gap in found.missing:
+        since, until = gap["from"] or "the beginning", gap["to"]
+        yield f"windows from {since} to {until} are missing: {gap['why']}"
+
+
+def show(found: Answer) -> None:
+    """Print an answer as a table."""
+    from rich.console import Console
+
+    console = Console()
+    if not found.rows.height:
+        console.print("no window has any rows of that", highlight=False)
+        return
+    console.print(_rows(found) if found.question == "rows" else _long(found, console.width))
+    console.print(_standing(found), highlight=False, style="dim")
+
+
+def _standing(found: Answer) -> str:
+    from .written import span
+
+    if found.since is None or found.until is None:
+        return "no windows"
+    count = "1 window" if found.windows == 1 else f"{found.windows:,} windows"
+    state = "some still open" if found.open else "final" if found.final else "may still change"
+    return f"{count}, {span(found.since, found.until)} UTC, {state}"
+
+
+def _rows(found: Answer) -> Table:
+    """One line a window and group, each answer short, with its bounds."""
+    from rich.text import Text
+
+    from .written import answer, span
+
+    names = [name for name in found.rows.columns if name not in (_START, _END)]
+    shown = _table("window (UTC)", *names)
+    shown.columns[0].no_wrap = True
+    for row in found.rows.iter_rows(named=True):
+        cells = [span(row[_START], row[_END]), *(_key(row[name], answer) for name in names)]
+        shown.add_row(*map(Text, cells))
+    return shown
+
+
+def _key(value: Any, answer: Any) -> str:
+    from .written import cell
+
+    return cell(value) if isinstance(value, bytes | str | None) else answer(value)
+
+
+def _long(found: Answer, width: int) -> Table:
+    """One line an item, a rank or a group, numbers right-aligned, the window only where there are several."""
+    from rich.text import Text
+
+    from .written import span
+
+    frame = found.rows
+    several = _START in frame.columns and frame.select(_START, _END).unique().height > 1
+    names = [name for name in frame.columns if name not in (_START, _END)]
+    compared = "value" if found.question == "quantiles" else _BARS.get(found.question)
+    bars = _bars(frame[compared], _width(found, width, several)) if compared in names else None
+    shown = _table(*(["window (UTC)"] if several else []), *(_titles(names)), *([""] if bars else []))
+    for at, name in enumerate(names):
+        if frame[name].dtype.is_numeric():
+            shown.columns[at + several].justify = "right"
+    for number, row in enumerate(frame.iter_rows(named=True)):
+        cells = [span(row[_START], row[_END])] if several else []
+        cells += [_value(name, row[name]) for name in names]
+        drawn = [] if bars is None else [Text(bars[number], style="cyan")]
+        shown.add_row(*map(Text, cells), *drawn)
+    return shown
+
+
+def _titles(names: list[str]) -> list[str]:
+    titles = {"lower": "at least", "upper": "at most", "false_positives": "found wrongly", "rank": "rank"}
+    return [titles.get(name, name) for name in names]
+
+
+def _value(name: str, value: Any) -> str:
+    from .written import answer, cell, number
+
+    if isinstance(value, list):
+        return ", ".join(answer(one).replace("\n", ", ") for one in value)
+    if name in ("q", "false_positives") and value is not None:
+        return f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float | int):
+        return number(value)
+    return cell(value) if isinstance(value, bytes | str) else answer(value)
+
+
+def _bars(values: Any, width: int) -> list[str] | None:
+    """A bar for each value, none where they can't be compared so: below 0, or not numbers at all."""
+    if not values.dtype.is_numeric() or width < 8:
+        return None
+    known = values.cast(float).fill_nan(None)
+    if known.min() is None or known.min() < 0 or not 0 < known.max() < float("inf"):
+        return None
+    most = known.max()
+    return [
+        "█" * max(round(value / most * width), 1 if value else 0) if value is not None else ""
+        for value in known
+    ]
+
+
+def _width(found: Answer, width: int, several: bool) -> int:
+    """How wide bars may be, beside the other columns at their widest."""
+    names = [name for name in found.rows.columns if name not in (_START, _END)]
+    taken = 24 + 3 if several else 0
+    for name, title in zip(names, _titles(names)):
+        widest = max((len(_value(name, value)) for value in found.rows[name].head(200)), default=0)
+        taken += max(widest, len(title)) + 3
+    return min(_WIDEST, width - taken - 4)
+
+
+def _table(*titles: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(*titles, header_style="bold", box=box.SIMPLE_HEAD)

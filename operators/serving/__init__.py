@@ -1,0 +1,1 @@
+"""The query server: tables of sketches followed live, and asked over HTTP."""

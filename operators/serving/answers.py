@@ -1,0 +1,254 @@
+"""Answers to questions about a table: each number with its bounds, and what all of it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from ...sketches.core.protocol import SketchError
+from ..definition.windows import EARLIEST
+from ..table.schema import aggregates_of, keys_of
+from .asked import ASKED, column_of, needs
+from .question import BadQuestion, Question, Where
+from .rollups import Deadline, Rollups, Wanted
+from .rows import ordered
+from .view import Gap, ServedWindow, TableView
+from .wanted import wanted_keys
+
+MOST_WINDOWS = 100_000
+MOST_ROWS = 10_000_000
+MOST_ANSWERS = 100_000
+
+
+class TooMuch(ValueError):
+    """A question that would take more than a server gives; the message says what to ask less of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one question may take: windows and rows of sketches that are merged, and rows of the answer."""
+
+    windows: int = MOST_WINDOWS
+    rows: int = MOST_ROWS
+    answers: int = MOST_ANSWERS
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of an answer, and what they stand on.
+
+    `since` and `until` are the edges of the windows that were merged, None without any, and `windows` how
+    many there were; `open` says that some of them still fill, `final` that none of what was asked for can
+    change any more. `watermark` is the time up to which windows are final. `missing` tells what the server
+    doesn't have of what was asked for, `stale` since when and why it doesn't follow the log, if it doesn't,
+    and `lag` how many messages of the log it has not read yet.
+    """
+
+    table: str
+    question: str
+    rows: pl.DataFrame
+    since: datetime | None = None
+    until: datetime | None = None
+    windows: int = 0
+    open: bool = False
+    final: bool = True
+    watermark: datetime | None = None
+    stale: Mapping[str, str] | None = None
+    lag: int | None = None
+    missing: tuple[Mapping[str, str | None], ...] = field(default=())
+
+    def about(self) -> dict[str, Any]:
+        """All but the rows, as plain JSON."""
+        return {
+            "table": self.table,
+            "question": self.question,
+            "from": _written(self.since),
+            "to": _written(self.until),
+            "windows": self.windows,
+            "open": self.open,
+            "final": self.final,
+            "watermark": _written(self.watermark),
+            "stale": self.stale,
+            "lag": self.lag,
+            "missing": list(self.missing),
+        }
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any], rows: pl.DataFrame) -> Answer:
+        """The answer that `about` tells of, with its rows."""
+        times = {own: _read(about[name]) for own, name in (("since", "from"), ("until", "to"))}
+        return cls(
+            about["table"],
+            about["question"],
+            rows,
+            **times,
+            windows=about["windows"],
+            open=about["open"],
+            final=about["final"],
+            watermark=_read(about["watermark"]),
+            stale=about["stale"],
+            lag=about["lag"],
+            missing=tuple(about["missing"]),
+        )
+
+
+def answer(
+    view: TableView,
+    question: Question,
+    rollups: Rollups,
+    limits: Limits = Limits(),
+    deadline: Deadline = Deadline(),  # noqa: B008
+) -> Answer:
+    """The answer of a table at one moment.
+
+    Raises `BadQuestion` for what the table can't be asked, `TooMuch` beyond the limits, `SketchError` for
+    windows that can't be merged so, and `OutOfTime`.
+    """
+    keys = keys_of(view.schema)
+    by = tuple(keys) if question.by is None else question.by
+    if unknown := [key for key in by if key not in keys]:
+        raise BadQuestion(f"by: {unknown[0]} is not a key of this table; its keys are {_listed(keys)}")
+    chosen, span = _chosen(view, question.where)
+
+    def merged(windows: list[ServedWindow], columns: tuple[str, ...], where: Where) -> pa.Table:
+        _check(windows, limits)
+        shape = Wanted(columns, by, wanted_keys(view.schema, where.keys))
+        try:
+            return rollups.table(view.schema, windows, shape, question.every, deadline)
+        except SketchError as error:
+            raise BadQuestion(str(error)) from None
+
+    aggregates = aggregates_of(view.schema)
+    if question.kind == "rows":
+        columns = question.columns or tuple(aggregates)
+        if unknown := [name for name in columns if name not in aggregates]:
+            raise BadQuestion(
+                f"columns: {unknown[0]} is not a column of {view.name}; it has {_listed(aggregates)}"
+            )
+        rows = ordered(merged(chosen, columns, question.where), question, deadline)
+    elif question.kind == "sets":
+        one, other = (column_of(view, name, "sets") for name in (question.column, question.other))
+        others, span_of_others = _chosen(view, question.other_where or question.where)
+        tables = [
+            merged(chosen, (one,), question.where),
+            merged(others, (other,), question.other_where or question.where),
+        ]
+        apart = question.every != "span"
+        rows = needs("sets").answer(tables, one, other, by, apart)
+        chosen = sorted({*chosen, *others}, key=lambda window: (window.start, window.end, window.partition))
+        span = min(span[0], span_of_others[0]), _later(span[1], span_of_others[1])
+    else:
+        column = column_of(view, question.column, question.kind)
+        table = merged(chosen, (column,), question.where)
+        if table.num_rows > limits.answers:
+            raise _too_many(table.num_rows, limits)
+        rows = ASKED[question.kind].answer(table, column, aggregates[column], question, deadline)
+    if rows.height > limits.answers:
+        raise _too_many(rows.height, limits)
+    return _told(view, question.kind, rows, chosen, span)
+
+
+def standing(view: TableView) -> dict[str, Any]:
+    """How far a table is and what is missing of it, as an answer about all of it tells it."""
+    return _told(view, "", pl.DataFrame(), list(view.windows), (EARLIEST, None)).about()
+
+
+def _chosen(view: TableView, where: Where) -> tuple[list[ServedWindow], tuple[int, int | None]]:
+    """The windows asked for, and the span that was asked for: from EARLIEST where all are wanted."""
+    since, until = where.since, where.until
+    windows = [window for window in view.windows if where.open or not window.open]
+    if where.last is not None and windows:
+        since = max(window.end for window in windows) - where.last
+    if since is not None:
+        windows = [window for window in windows if window.start >= since]
+    if until is not None:
+        windows = [window for window in windows if window.end <= until]
+    return windows, (EARLIEST if since is None else since, until)
+
+
+def _check(windows: list[ServedWindow], limits: Limits) -> None:
+    count = len({(window.start, window.end) for window in windows})
+    if count > limits.windows:
+        raise TooMuch(
+            f"this asks for {count:,} windows, and at most {limits.windows:,} are merged for one question; "
+            "ask for a shorter span, with from= and to= or last="
+        )
+    rows = sum(window.table.num_rows for window in windows)
+    if rows > limits.rows:
+        raise TooMuch(
+            f"this asks for {rows:,} windows and groups, and at most {limits.rows:,} are merged for one "
+            "question; ask for a shorter span, with from= and to= or last="
+        )
+
+
+def _too_many(rows: int, limits: Limits) -> TooMuch:
+    return TooMuch(
+        f"the answer has {rows:,} rows, and one has at most {limits.answers:,}; ask for fewer with limit=, "
+        "by=, key.NAME= or a shorter span"
+    )
+
+
+def _told(
+    view: TableView,
+    kind: str,
+    rows: pl.DataFrame,
+    chosen: list[ServedWindow],
+    span: tuple[int, int | None],
+) -> Answer:
+    since, until = span
+    end = max((window.end for window in chosen), default=None)
+    settled = until if until is not None else end
+    missing = [gap for gap in view.gaps if gap.until > since and (until is None or gap.since < until)]
+    stale = view.stale
+    return Answer(
+        view.name,
+        kind,
+        rows,
+        _moment(min((window.start for window in chosen), default=None)),
+        _moment(end),
+        len({(window.start, window.end) for window in chosen}),
+        any(window.open for window in chosen),
+        settled is not None and settled <= view.final_us,
+        _moment(view.final_us),
+        None
+        if stale is None
+        else {"since": datetime.fromtimestamp(stale.since, UTC).isoformat(), "why": stale.why},
+        view.lag,
+        tuple(_gap(gap) for gap in missing),
+    )
+
+
+def _gap(gap: Gap) -> dict[str, str | None]:
+    return {"from": _written(_moment(gap.since)), "to": _written(_moment(gap.until)), "why": gap.why}
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(time_us: int | None) -> datetime | None:
+    """A time; None for those that are no real ones, before and after all."""
+    try:
+        return None if time_us is None else _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError:
+        return None
+
+
+def _written(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _read(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,189 @@
+"""Where a server begins to read a group's table topic: found without joining the group.
+
+Mergers delete what is behind their oldest open window, and write down in the topic itself what they knew at
+the offset from which they would read again. The earliest such place that is still there gives the most
+windows: all that were not handed over before it, whole.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ..consumer.log.faults import DeltaError
+from ..consumer.log.messages import decode
+from ..consumer.log.parts import Gather
+from ..consumer.log.snapshots import Snapshot, is_snapshot
+from ..consumer.options import DeliveryName
+from ..definition.told import ToldStream, told_stream
+from ..definition.topics import takes
+from ..kafka.clients import LIBRARY_LOG, member_config
+from ..kafka.faults import passing, refused
+from ..kafka.topics import Admin, TopicError, id_of
+from ..sketching.position import Input, inputs_of
+from .view import NotReady
+
+_SECONDS = 10.0
+
+
+Place = tuple[int, str]
+"""An offset of the table topic to read on from, and a merger's state there."""
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was found in one partition of the table topic."""
+
+    begin: int
+    end: int
+    position: int
+    gather: Gather = field(default_factory=Gather)
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+    def place(self, told: str) -> Place | None:
+        """Where to begin, None for the first message. Raises `DeltaError` if that can't be known any more."""
+        if self.begin == 0:
+            return None
+        usable = [found for found in self.snapshots if found.resume >= self.begin]
+        if not usable:
+            raise DeltaError(
+                f"{told} begins at offset {self.begin}, and holds no merger's state from there on: messages "
+                "were deleted by the topic's retention or by hand; begin a new group, and leave "
+                "retention.ms=-1 and retention.bytes=-1 on table topics"
+            )
+        first = min(usable, key=lambda found: found.progress)
+        return first.resume, first.state
+
+
+@dataclass(frozen=True)
+class LogStart:
+    """A group's table topic, its id, and the stream it is of.
+
+    For each of its partitions, `begins` is its first offset and `places` where to begin in it (None: there).
+    `inputs` are the partitions of the input that its deltas are of, `delivery` is how the run delivers them.
+    """
+
+    topic: str
+    topic_id: str
+    stream: ToldStream
+    begins: Mapping[int, int]
+    places: Mapping[int, Place | None]
+    inputs: frozenset[Input]
+    delivery: DeliveryName = "exactly_once"
+
+
+def reader(config: Mapping[str, Any], group_id: str) -> Consumer:
+    """A consumer that reads what is committed, where it is told to, and joins no group."""
+    reading = {"fetch.wait.max.ms": 100, "enable.partition.eof": True, "auto.offset.reset": "error"}
+    return Consumer({**member_config(config, f"{group_id}.reader"), **reading}, logger=LIBRARY_LOG)
+
+
+def table_topic_of(client: Admin, group_id: str) -> str:
+    """The name of a group's table topic. Raises `NotReady` while there is none, `TopicError` for several."""
+    pattern = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
+    found = sorted(topic for topic in client.list_topics(timeout=_SECONDS).topics if pattern.fullmatch(topic))
+    if not found:
+        raise NotReady(
+            f"there is no table topic {group_id}.table.* at {client.address}; it is made when a run with "
+            f'group_id="{group_id}" begins, or this user may not see it'
+        )
+    if len(found) > 1:
+        raise TopicError(
+            f"the group {group_id!r} has several table topics, of different definitions: {', '.join(found)}; "
+            "delete those that are not used any more"
+        )
+    return found[0]
+
+
+def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogStart:
+    """Find a group's table topic and where to begin in it; reads all that is there once.
+
+    Raises `NotReady` while nothing is in it, `KafkaException` if brokers don't answer or refuse,
+    `DeltaError` for damaged messages, and `ValueError` for a definition that can't be read.
+    """
+    topic = table_topic_of(client, group_id)
+    topic_id = id_of(client, topic)
+    consumer = reader(config, group_id)
+    try:
+        partitions = sorted(client.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
+        logs, inputs = _read(consumer, topic, partitions)
+    finally:
+        consumer.close()
+    snapshots = [snapshot for log in logs.values() for snapshot in log.snapshots]
+    if not snapshots:
+        raise NotReady(f"the table topic {topic!r} doesn't say yet which stream it is of")
+    latest = max(snapshots, key=lambda snapshot: snapshot.progress)
+    stream = told_stream(latest.definition)
+    if stream.fingerprint() != latest.fingerprint:
+        raise ValueError(
+            f"the table topic {topic!r} was written by another version of streamgauge, which describes "
+            "streams differently; use that version to serve it"
+        )
+    for snapshot in snapshots:
+        inputs |= snapshot.marks.keys()
+    inputs |= _partitions(client, stream, inputs)
+    begins = {p: log.begin for p, log in logs.items()}
+    places = {p: log.place(f"the table topic {topic!r}[{p}]") for p, log in logs.items()}
+    told = {snapshot.progress: snapshot.delivery for snapshot in snapshots if snapshot.delivery}
+    # A run that never merged wrote none; what is in its log then was sent once.
+    delivery: Any = told[max(told)] if told else "exactly_once"
+    return LogStart(topic, topic_id, stream, begins, places, frozenset(inputs), delivery)
+
+
+def _partitions(client: Admin, stream: ToldStream, known: set[Input]) -> set[Input]:
+    """The partitions of the input topics, as far as this user may see them; not all may have deltas yet."""
+    topics = client.list_topics(timeout=_SECONDS).topics
+    asked, heard = _named(stream.told["source"]), {one.topic for one in known}
+    read = [name for name in topics if name in heard or takes(asked, name)]
+    return set(inputs_of({name: len(topics[name].partitions) for name in read}))
+
+
+def _named(source: Mapping[str, Any]) -> list[str]:
+    """The names and patterns of topics in the description of a source."""
+    if "merged" in source:
+        return [name for part in source["merged"] for name in _named(part)]
+    told = source.get("topic", [])
+    return [told] if isinstance(told, str) else list(told)
+
+
+def _read(consumer: Consumer, topic: str, partitions: list[int]) -> tuple[dict[int, _Read], set[Input]]:
+    """The snapshots in all partitions of the table topic, and the input partitions that its deltas are of."""
+    logs: dict[int, _Read] = {}
+    inputs: set[Input] = set()
+    for partition in partitions:
+        edges = consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_SECONDS)
+        if edges is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+        logs[partition] = _Read(*edges, position=edges[0])
+    consumer.assign([KafkaPartition(topic, p, log.begin) for p, log in logs.items()])
+    deadline = time.monotonic() + _SECONDS
+    while any(log.position < log.end for log in logs.values()):
+        messages = consumer.consume(500, 0.1)
+        if messages:
+            deadline = time.monotonic() + _SECONDS
+        elif time.monotonic() > deadline:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+        for message in messages:
+            number, offset, error = message.partition(), message.offset(), message.error()
+            if number is None or offset is None:
+                continue
+            log = logs[number]
+            if error is not None:
+                if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
+                    log.position = max(log.position, log.end)
+                elif not passing(error):
+                    raise refused(error, "read the table topic", topic=topic)
+                continue
+            log.position = offset + 1
+            _, record = log.gather.take(message.value(), message.headers(), offset)
+            if record is not None and is_snapshot(record.headers):
+                log.snapshots.append(Snapshot.of(record))
+            elif record is not None:
+                inputs.add(decode(record, rows=False).input)
+    return logs, inputs

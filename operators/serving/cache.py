@@ -1,0 +1,66 @@
+"""What was computed of windows, kept under what it was computed of: nothing in it can be out of date."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Results:
+    """Results of bounded size, the one used longest ago dropped first.
+
+    Threads that ask for the same result at once wait for the first of them to make it. `size` tells the bytes
+    of a result; the whole takes `most_bytes` at most, and one alone never more than a quarter of that.
+
+    >>> kept = Results(most_bytes=80)
+    >>> [kept.get(key, lambda: bytes(20), len) and kept.bytes for key in "abcdea"]
+    [20, 40, 60, 80, 80, 80]
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._found: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._making: dict[Hashable, Future[Any]] = {}
+        self.bytes = 0
+
+    def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """The result under `key`, made now unless it is there. Raises what `make` raises."""
+        while True:
+            with self._lock:
+                if key in self._found:
+                    self._found.move_to_end(key)
+                    return self._found[key][0]
+                other = self._making.get(key)
+                if other is None:
+                    own = self._making[key] = Future()
+                    break
+            # Who makes it may have had less time than this one: if it gave up, this one tries.
+            if other.exception() is None:
+                return other.result()
+        try:
+            found = make()
+        except BaseException as error:
+            with self._lock:
+                del self._making[key]
+            own.set_exception(error)
+            raise
+        with self._lock:
+            del self._making[key]
+            self._put(key, found, size(found))
+        own.set_result(found)
+        return found
+
+    def _put(self, key: Hashable, found: Any, size: int) -> None:
+        if size > self._most_bytes // 4:
+            return
+        self._found[key] = found, size
+        self.bytes += size
+        while self.bytes > self._most_bytes:
+            _, (_, dropped) = self._found.popitem(last=False)
+            self.bytes -= dropped

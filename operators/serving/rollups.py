@@ -1,0 +1,232 @@
+"""Windows merged to coarser ones and to fewer keys, in as few steps as were not done before.
+
+Ten thousand groups a minute can't be merged sixty times for each request. So what was merged is kept: each
+window with only the keys and columns that are asked for, and spans of 2, 4, 8 … windows that begin at a
+multiple of their length. An hour is then a dozen of those, and only the ones that a new window is in are made
+anew; the whole of a span's closed windows is kept, too, so that only open windows are merged for the next
+request. Which merges are done depends on the windows alone, not on what was asked before: whoever has the
+same windows gives the same answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..table.merge import Accumulator, merge
+from ..table.schema import TIME_TYPE, aggregates_of, keys_of, table_schema
+from ..table.windows import END, START, end_to_end, windows_told, within
+from .cache import Results
+from .view import ServedWindow
+
+Every = int | str
+"""``"window"``: as the windows are; ``"span"``: all in one; or the length of windows in microseconds."""
+
+
+class OutOfTime(Exception):
+    """A query took longer than it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a query must be done, by the monotonic clock; None waits for ever."""
+
+    at: float | None = None
+
+    def check(self) -> None:
+        """Raise `OutOfTime` after it."""
+        if self.at is not None and time.monotonic() > self.at:
+            raise OutOfTime
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of each window: columns, the keys to keep, and the rows by the values of keys.
+
+    `where` holds keys with the values that are wanted, as their types have them; None is the null.
+    """
+
+    columns: tuple[str, ...]
+    by: tuple[str, ...]
+    where: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+
+class Rollups:
+    """Merges windows of one table or of several; threads may share it."""
+
+    def __init__(self, most_bytes: int = 512 * 1024 * 1024) -> None:
+        self._kept = Results(most_bytes)
+
+    def table(
+        self,
+        schema: pa.Schema,
+        windows: Sequence[ServedWindow],
+        shape: Wanted,
+        every: Every,
+        deadline: Deadline = Deadline(),
+    ) -> pa.Table:
+        """The table of these windows, ordered by start, end and partition, in this shape.
+
+        Raises `SketchError` for windows that don't fit into the wanted ones or overlap, and `OutOfTime`.
+        """
+        return _Merging(self._kept, schema, shape, deadline).table(windows, every)
+
+
+class _Merging:
+    """The merging for one request."""
+
+    def __init__(self, kept: Results, schema: pa.Schema, shape: Wanted, deadline: Deadline) -> None:
+        self._kept = kept
+        self._deadline = deadline
+        self._shape = shape
+        self._keys = keys_of(schema)
+        self._told = windows_told(schema)
+        self._metadata = schema.metadata
+        self._types = {key: schema.field(key).type for key in self._keys}
+        aggregates = aggregates_of(schema)
+        self._aggregates = {name: aggregates[name] for name in shape.columns}
+        self._rolled = set(shape.by) != set(self._keys)
+        kept_types = {key: self._types[key] for key in shape.by}
+        self._out = table_schema(kept_types, self._aggregates, None)
+
+    def table(self, windows: Sequence[ServedWindow], every: Every) -> pa.Table:
+        if not windows:
+            return self._out.empty_table()
+        if every != "window" and (self._told is None or self._told.kind == "trailing"):
+            return self._one_by_one(windows, every)
+        if every == "window":
+            return self._by_window(windows)
+        chosen = self._chosen(windows, every)
+        if every == "span":
+            return self._span(chosen, chosen[0].start, max(window.end for window in chosen))
+        size = int(every)
+        spans = [
+            self._span(list(group), start, start + size)
+            for start, group in groupby(chosen, lambda window: window.start - window.start % size)
+        ]
+        return pa.concat_tables(spans)
+
+    def _chosen(self, windows: Sequence[ServedWindow], every: Every) -> list[ServedWindow]:
+        """Those that hold each row of the stream once: of overlapping ones those that lie end to end."""
+        edges = pa.table(
+            {
+                START: pa.array([window.start for window in windows], pa.int64()).view(TIME_TYPE),
+                END: pa.array([window.end for window in windows], pa.int64()).view(TIME_TYPE),
+            }
+        ).replace_schema_metadata(self._metadata)
+        if every == "span":
+            starts = set(end_to_end(edges, ())[START].combine_chunks().view(pa.int64()).to_pylist())
+            return [window for window in windows if window.start in starts]
+        mask = within(edges, (), int(every))
+        return list(windows) if mask is None else [w for w, fits in zip(windows, mask) if fits]
+
+    def _one_by_one(self, windows: Sequence[ServedWindow], every: Every) -> pa.Table:
+        """Windows that lie differently for each group: judged row by row, and nothing of it kept."""
+        tables = [self._selected(window) for window in windows]
+        if every != "span":
+            return merge(tables, by=self._shape.by, every=f"{every}us").select(self._out.names)
+        whole = end_to_end(pa.concat_tables(tables), self._keys)
+        start, end = windows[0].start, max(window.end for window in windows)
+        return _in_window(self._folded([whole]), start, end)
+
+    def _by_window(self, windows: Sequence[ServedWindow]) -> pa.Table:
+        found = []
+        for (start, end), group in groupby(windows, lambda window: (window.start, window.end)):
+            parts = [self._leaf(window) for window in group]
+            # A group's rows are all in one partition of the table topic, unless its keys are rolled up.
+            if self._rolled and len(parts) > 1:
+                parts = [_in_window(self._folded(parts), start, end)]
+            found += parts
+        return pa.concat_tables(found)
+
+    def _span(self, windows: Sequence[ServedWindow], start: int, end: int) -> pa.Table:
+        closed = [window for window in windows if not window.open]
+        opened = [self._leaf(window) for window in windows if window.open]
+        parts = [self._once("span", closed, lambda: self._folded(self._pieces(closed)))] if closed else []
+        if opened:
+            known = [window for window in windows if window.open]
+            parts = [self._once("open", [*closed, *known], lambda: self._folded([*parts, *opened]))]
+        return _in_window(parts[0], start, end)
+
+    def _pieces(self, windows: Sequence[ServedWindow]) -> list[pa.Table]:
+        """The spans of 2^n windows, at multiples of their length, that make up these."""
+        unit = max(1, min(window.end - window.start for window in windows))
+        numbers = np.array([window.start // unit for window in windows], np.int64)
+        low, high = int(numbers[0]), int(numbers[-1]) + 1
+        found = []
+        while low < high:
+            size = low & -low if low else 1 << 62
+            while size > high - low:
+                size >>= 1
+            first, last = np.searchsorted(numbers, (low, low + size))
+            if first < last:
+                found.append(self._node(windows[first:last], numbers[first:last], low, size))
+            low += size
+        return found
+
+    def _node(self, windows: Sequence[ServedWindow], numbers: np.ndarray, low: int, size: int) -> pa.Table:
+        if len(windows) == 1:
+            return self._leaf(windows[0])
+        if size == 1:
+            return self._once("node", windows, lambda: self._folded([self._leaf(w) for w in windows]))
+        half = size // 2
+        cut = int(np.searchsorted(numbers, low + half))
+        if cut in (0, len(windows)):
+            return self._node(windows, numbers, low if cut else low + half, half)
+
+        def both() -> pa.Table:
+            left = self._node(windows[:cut], numbers[:cut], low, half)
+            return self._folded([left, self._node(windows[cut:], numbers[cut:], low + half, half)])
+
+        return self._once("node", windows, both)
+
+    def _leaf(self, window: ServedWindow) -> pa.Table:
+        if not self._rolled and not self._shape.where:
+            return self._selected(window)
+        return self._once("window", [window], lambda: self._made(window))
+
+    def _made(self, window: ServedWindow) -> pa.Table:
+        table = self._selected(window)
+        if not self._rolled:
+            return table.select(self._out.names).replace_schema_metadata(self._out.metadata)
+        return _in_window(self._folded([table]), window.start, window.end)
+
+    def _selected(self, window: ServedWindow) -> pa.Table:
+        """Its wanted rows and columns, with all its keys if they are to be merged."""
+        names = [START, END, *self._keys, *self._shape.columns]
+        table = window.table
+        for key, wanted in self._shape.where:
+            values = pa.array(wanted, self._types[key])
+            table = table.filter(pc.is_in(table[key], value_set=values))
+        if not self._rolled:
+            names = self._out.names
+        return table.select(names).replace_schema_metadata(self._out.metadata if not self._rolled else None)
+
+    def _folded(self, tables: Iterable[pa.Table]) -> pa.Table:
+        """All rows of the same keys merged, whatever their windows."""
+        self._deadline.check()
+        folded = Accumulator(self._out)
+        for table in tables:
+            zeros = np.zeros(table.num_rows, np.int64)
+            folded.fold_as(table, zeros, zeros + 1)
+            self._deadline.check()
+        return folded.table()
+
+    def _once(self, what: str, windows: Sequence[ServedWindow], make: Any) -> pa.Table:
+        key = what, self._shape, tuple(window.version for window in windows)
+        return self._kept.get(key, make, lambda table: table.nbytes + 1_000)
+
+
+def _in_window(table: pa.Table, start: int, end: int) -> pa.Table:
+    """The rows with this window given to all of them."""
+    for at, (name, moment) in enumerate(((START, start), (END, end))):
+        times = pa.array(np.full(table.num_rows, moment, np.int64)).view(TIME_TYPE)
+        table = table.set_column(at, table.schema.field(name), times)
+    return table

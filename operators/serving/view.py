@@ -1,0 +1,115 @@
+"""What a server knows of a table at one moment: its windows, how far they are, and what is missing.
+
+A view is a value: a query works on one from beginning to end, whatever the log brings meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ..definition.windows import EARLIEST
+from ..table.windows import edges
+
+_versions = itertools.count(1)
+
+
+def new_version() -> int:
+    """A number that was never given before in this process."""
+    return next(_versions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServedWindow:
+    """One window's rows in one partition of the table topic, times in int64 microseconds.
+
+    `version` is another one for every other content, so that what was computed of it can be kept under it.
+    """
+
+    partition: int
+    start: int
+    end: int
+    table: pa.Table
+    open: bool = False
+    version: int = field(default_factory=new_version)
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """What there is one window of."""
+        return self.partition, self.start, self.end
+
+
+def windows_of(partition: int, table: pa.Table, open: bool = False) -> Iterator[ServedWindow]:
+    """The windows in a table that is ordered by them. Sessions of several groups may be in one of them."""
+    if not table.num_rows:
+        return
+    starts, ends = edges(table)
+    changes = (np.diff(starts) != 0) | (np.diff(ends) != 0)
+    cuts = [0, *(np.flatnonzero(changes) + 1).tolist(), len(starts)]
+    for low, high in itertools.pairwise(cuts):
+        rows = table.slice(low, high - low)
+        yield ServedWindow(partition, int(starts[low]), int(ends[low]), rows, open)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A span of event time (int64 microseconds) of which windows are missing here, and why."""
+
+    since: int
+    until: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Since when a table is not followed any more (seconds since 1970), and why."""
+
+    since: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table at one moment.
+
+    `windows` are ordered by start, end and partition. Windows that end at or before `final_us` change no
+    more. `lag` is the number of messages of the table topic that are not in yet, None where that isn't known
+    or means nothing.
+    """
+
+    name: str
+    schema: pa.Schema
+    windows: tuple[ServedWindow, ...]
+    version: int
+    final_us: int = EARLIEST
+    gaps: tuple[Gap, ...] = ()
+    stale: Stale | None = None
+    lag: int | None = None
+    ready: bool = True
+
+
+class ServedTable(Protocol):
+    """A table that a server answers from, wherever its windows come from."""
+
+    name: str
+
+    def view(self) -> TableView:
+        """The table now. Raises `NotReady` while nothing is known of it."""
+
+    def told(self) -> dict[str, Any]:
+        """Where it comes from, as plain JSON."""
+
+    def watch(self, changed: Any) -> Any:
+        """Call `changed` from any thread after each change; gives what ends that."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+class NotReady(Exception):
+    """Nothing is known of a table yet; the message says what it waits for."""

@@ -1,0 +1,263 @@
+"""Every answer is that of `merge` and `query` over the same windows, or of the sketches in them."""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from streamgauge.operators.serving.answers import Limits, TooMuch, answer, standing
+from streamgauge.operators.serving.question import BadQuestion, question
+from streamgauge.operators.serving.rollups import Deadline, OutOfTime, Rollups
+from streamgauge.operators.serving.view import TableView
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.query import query
+from streamgauge.operators.table.schema import END, START, schema_of
+from streamgauge.operators.table.sets import compare
+
+from .logs import START as BEGIN
+from .logs import STREAM, Fed, deltas, expected, messages, rows
+
+ROWS = rows(seed=5, minutes=20)
+DELTAS = deltas(ROWS)
+VIEW = Fed(partitions=2).feed(messages(DELTAS, 2)).table.view()
+TABLE = pa.concat_tables([table for tables in expected(DELTAS) for table in tables])
+KEPT = Rollups()
+# Whose merges give the same bytes in whatever order they are done.
+FIRM = ["posts", "users", "people", "prices", "often", "seen", "some", "spent", "opened"]
+
+
+def ask(kind: str, view: TableView = VIEW, **given: Any) -> pl.DataFrame:
+    asked = {name.replace("_", "-").replace("key-", "key."): list(v) for name, v in given.items()}
+    return answer(view, question(kind, asked), KEPT).rows
+
+
+def span(table: pa.Table, low: int, high: int) -> pa.Table:
+    since, until = BEGIN + timedelta(minutes=low), BEGIN + timedelta(minutes=high)
+    return table.filter(pc.and_(pc.greater_equal(table[START], since), pc.less_equal(table[END], until)))
+
+
+def whole(table: pa.Table, by: list[str]) -> pa.Table:
+    """One window of all, by `merge`: the span is shorter than this length."""
+    return merge(table, by=by, every="100d")
+
+
+def test_rows_are_those_of_query() -> None:
+    order = [START, "lang"]
+    found, wanted = ask("rows").sort(order), query(TABLE).sort(order)
+    assert found.equals(wanted)
+    assert ask("rows", columns=["posts", "tags"]).columns == [START, END, "lang", "posts", "tags"]
+
+
+@pytest.mark.parametrize("by", [["lang"], []])
+@pytest.mark.parametrize("every", ["5m", "span"])
+def test_rows_merged_are_those_of_merge(by: list[str], every: str) -> None:
+    chance = random.Random(3)
+    for _ in range(12):
+        low = chance.randrange(19)
+        high = chance.randrange(low + 1, 21)
+        times = [(BEGIN + timedelta(minutes=at)).isoformat() for at in (low, high)]
+        part = span(TABLE, low, high)
+        wanted = query(merge(part, by=by, every=every) if every != "span" else whole(part, by))
+        names = ["from", "to", "every", "by", "columns"]
+        given = dict(zip(names, [[times[0]], [times[1]], [every], by or ["none"], FIRM]))
+        found = answer(VIEW, question("rows", given), KEPT).rows
+        own = [name for name in FIRM if name not in ("users", "some")]
+        assert found.select(*by, *own).equals(wanted.select(*by, *own))
+        # An estimate of HyperLogLog may differ in its last digits with the order of the merges.
+        for name in ("users",):
+            for field in ("estimate", "lower", "upper"):
+                pairs = zip(found[name].struct.field(field), wanted[name].struct.field(field))
+                assert all(one == pytest.approx(other, rel=1e-9) for one, other in pairs)
+        assert found["some"].struct.field("n").equals(wanted["some"].struct.field("n"))
+        samples = zip(found["some"].struct.field("values"), wanted["some"].struct.field("values"))
+        assert all(sorted(one) == sorted(other) for one, other in samples)
+
+
+def test_answers_are_the_same_whatever_was_asked_before() -> None:
+    """Order matters to some merges (KLL, full frequent items): who has the same windows must agree."""
+    warm = Rollups()
+    for last in ("3m", "7m", "20m", "11m"):
+        for kind in ("quantiles", "top-k", "rows"):
+            given = {"last": [last], **({"column": ["ranks"]} if kind == "quantiles" else {})}
+            asked = question(kind, given)
+            one, other = answer(VIEW, asked, warm), answer(VIEW, asked, Rollups())
+            assert one.rows.equals(other.rows)
+
+
+def sketches(column: str, by: list[str]) -> list[Any]:
+    asked = STREAM.aggregates[column]
+    table = whole(TABLE, by)
+    groups = asked.groups(table.num_rows)
+    groups.merge(np.arange(table.num_rows), table[column].combine_chunks())
+    return [groups[number] for number in range(table.num_rows)]
+
+
+def test_distinct() -> None:
+    found = ask("distinct", column=["people"], by=["lang"])
+    assert found["lang"].to_list() == ["", "de", "en", None]
+    for row, sketch in zip(found.to_dicts(), sketches("people", ["lang"])):
+        assert (row["estimate"], (row["lower"], row["upper"])) == (sketch.estimate(), sketch.bounds())
+    true = ROWS["user"].n_unique()
+    (row,) = ask("distinct", column=["users"]).to_dicts()
+    assert row["lower"] <= true <= row["upper"]
+
+
+def test_top_k() -> None:
+    counts = ROWS["tag"].value_counts(sort=True)
+    found = ask("top-k", k=["3"])
+    true = dict(counts.iter_rows())
+    assert found["rank"].to_list() == [1, 2, 3]
+    assert [row["estimate"] for row in found.to_dicts()] == counts["count"].head(3).to_list()
+    assert all(row["lower"] == true[row["item"]] == row["upper"] for row in found.to_dicts())
+    (sketch,) = sketches("tags", [])
+    assert found["item"].to_list() == [item.item for item in sketch.top(3)]
+
+
+def test_quantiles_and_cdf() -> None:
+    (sketch,) = sketches("prices", [])
+    found = ask("quantiles", column=["prices"], q=["0", "0.5", "0.999", "1"])
+    assert found["value"].to_list() == sketch.quantiles([0, 0.5, 0.999, 1])
+    bounds = [sketch.quantile_bounds(q) for q in (0, 0.5, 0.999, 1)]
+    assert list(found.select("lower", "upper").iter_rows()) == bounds
+    found = ask("cdf", column=["prices"], x=["1", "-5", "1e9"])
+    assert found["rank"].to_list() == [sketch.rank(x) for x in (1, -5, 1e9)]
+    for x, lower, upper in found.select("x", "lower", "upper").iter_rows():
+        assert lower <= (ROWS["price"] <= x).mean() <= upper
+    # KLL's bounds hold whichever way it was merged.
+    users = ROWS["user"].sort()
+    for q, lower, upper in ask("quantiles", column=["ranks"]).select("q", "lower", "upper").iter_rows():
+        assert lower <= users[int(q * (len(users) - 1))] <= upper
+
+
+def test_frequency_and_membership() -> None:
+    found = ask("frequency", column=["often"], item=["t1", "nope"])
+    (sketch,) = sketches("often", [])
+    assert [tuple(row) for row in found.select("estimate", "lower", "upper").iter_rows()] == [
+        (sketch.estimate(item), *sketch.bounds(item)) for item in ("t1", "nope")
+    ]
+    assert ask("frequency", column=["tags"], item=["t1"])["estimate"].item() == (ROWS["tag"] == "t1").sum()
+    found = ask("membership", item=["1", "4000"], **{"as": ["whole"]})
+    assert found["found"].to_list() == [True, False] and found["false_positives"].max() < 0.01
+    # A text that looks like a number is another item than the number.
+    assert ask("membership", item=["1"], **{"as": ["text"]})["found"].to_list() == [False]
+
+
+def test_sample() -> None:
+    (row,) = ask("sample").to_dicts()
+    (sketch,) = sketches("some", [])
+    assert row["n"] == ROWS.height == sketch.n
+    assert sorted(row["values"]) == sorted(sketch.values().to_pylist()) and row["error"] == sketch.error()
+
+
+def test_sets() -> None:
+    given = {"key.lang": ["en"], "other-key.lang": ["de"]}
+    found = answer(VIEW, question("sets", given), KEPT).rows
+    parts = [TABLE.filter(pc.equal(TABLE["lang"], lang)) for lang in ("en", "de")]
+    wanted = compare(parts[0], "people", "people", parts[1], by=[]).to_dicts()[0]
+    assert {row.pop("set"): row for row in found.to_dicts()} == wanted
+    middle = (BEGIN + timedelta(minutes=10)).isoformat()
+    given = {"to": [middle], "other-from": [middle], "by": ["lang"]}
+    found = answer(VIEW, question("sets", given), KEPT).rows
+    wanted = compare(span(TABLE, 0, 10), "people", "people", span(TABLE, 10, 20), by=["lang"])
+    assert found.filter(pl.col("set") == "union")["estimate"].to_list() == [
+        row["estimate"] for row in wanted["union"]
+    ]
+    apart = ask("sets", every=["10m"], by=["lang"])
+    assert apart.height == 2 * 4 * 4 and apart.columns[:3] == [START, END, "lang"]
+
+
+def test_groups_by_the_values_of_their_keys() -> None:
+    def posts(**given: list[str]) -> int:
+        named = {name.replace("key_", "key."): values for name, values in given.items()}
+        found = answer(VIEW, question("rows", {**named, "every": ["span"], "by": ["none"]}), KEPT).rows
+        return found["posts"].sum()
+
+    counts = {lang: (ROWS["lang"] == lang).sum() for lang in ("en", "de", "")}
+    assert posts(key_lang=["en"]) == counts["en"]
+    assert posts(key_lang=["en", "de"]) == counts["en"] + counts["de"]
+    assert posts(key_lang=[""]) == counts[""]
+    assert posts(null=["lang"]) == ROWS["lang"].null_count()
+    assert posts(null=["lang"], key_lang=["en"]) == ROWS["lang"].null_count() + counts["en"]
+    assert posts(key_lang=["xx"]) == 0
+
+
+def test_rows_in_an_order() -> None:
+    found = ask("rows", every=["span"], order=["-posts"], limit=["2"])
+    counts = ROWS["lang"].value_counts(sort=True)
+    assert found["posts"].to_list() == counts["count"].head(2).to_list()
+    assert found["lang"].to_list() == counts["lang"].head(2).to_list()
+    up = ask("rows", every=["span"], order=["users"])["users"].struct.field("estimate").to_list()
+    assert up == sorted(up)
+    assert ask("rows", every=["span"], order=["-lang"])["lang"].to_list() == ["en", "de", "", None]
+    assert ask("rows", limit=["3"]).height == 3
+
+
+def test_spans_and_what_an_answer_stands_on() -> None:
+    last = answer(VIEW, question("distinct", {"column": ["users"], "last": ["5m"]}), KEPT)
+    assert (last.windows, last.since, last.until) == (
+        5,
+        BEGIN + timedelta(minutes=15),
+        BEGIN + timedelta(minutes=20),
+    )
+    assert last.open and not last.final and last.lag == 0 and last.stale is None
+    closed = answer(VIEW, question("rows", {"open": ["false"]}), KEPT)
+    assert not closed.open and closed.final and closed.watermark is not None
+    assert closed.until is not None and closed.until <= closed.watermark
+    # Final windows alone don't make an answer final: a window of the span may not have begun.
+    later = {"from": ["2026-01-01T00:00"], "to": ["2026-01-02"], "open": ["false"]}
+    assert not answer(VIEW, question("rows", later), KEPT).final
+    nothing = answer(VIEW, question("top-k", {"from": ["2027-01-01"]}), KEPT)
+    assert (nothing.rows.height, nothing.windows, nothing.since) == (0, 0, None)
+    assert standing(VIEW)["windows"] == 20
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        ("top-k", {"column": ["users"]}, "users is a distinct, which can't be asked top-k; what can is tags"),
+        ("distinct", {}, "column= names one of users, people"),
+        ("distinct", {"column": ["nope"]}, "nope is not a column"),
+        ("rows", {"columns": ["nope"]}, "nope is not a column"),
+        ("rows", {"by": ["nope"]}, "its keys are lang"),
+        ("rows", {"key.nope": ["1"]}, "nope is not a key of this table; its keys are lang"),
+        ("rows", {"every": ["90s"]}, "don't fit into windows of 1m30s"),
+        ("rows", {"order": ["nope"]}, "order: nope"),
+        ("rows", {"order": ["tags"]}, "have no order"),
+        ("frequency", {"column": ["tags"], "item": ["5"], "as": ["whole"]}, "tags"),
+    ],
+)
+def test_what_a_table_can_not_be_asked_is_said(kind: str, given: dict[str, list[str]], said: str) -> None:
+    with pytest.raises(BadQuestion, match=said.replace("(", r"\(")):
+        answer(VIEW, question(kind, given), KEPT)
+
+
+def test_limits() -> None:
+    for limits, said in (
+        (Limits(windows=3), "20 windows"),
+        (Limits(rows=10), "windows and groups"),
+        (Limits(answers=2), "limit="),
+    ):
+        with pytest.raises(TooMuch, match=said):
+            answer(VIEW, question("rows", {}), KEPT, limits)
+    with pytest.raises(OutOfTime):
+        answer(
+            VIEW,
+            question("distinct", {"column": ["users"]}),
+            Rollups(),
+            deadline=Deadline(time.monotonic() - 1),
+        )
+
+
+def test_a_table_without_any_window() -> None:
+    empty = TableView("posts", schema_of(STREAM), (), 1)
+    for kind, given in (("rows", {}), ("top-k", {}), ("sets", {}), ("quantiles", {"column": ["prices"]})):
+        found = answer(empty, question(kind, given), KEPT)
+        assert found.rows.height == 0 and not found.final
