@@ -285,7 +285,7 @@ class Run:
         self._topics.also(dict.fromkeys(told - self._partitions.keys(), ""), needed=False)
         for topic in self._topics.gone - self._gone:
             log.warning("the topic %s is gone; the run goes on with what was counted of it", topic)
-        self._gone |= self._topics.gone
+        self._gone = set(self._topics.gone)
         self._merger.left_out(self._gone)
         self._merger.inputs_are(self._inputs())
 

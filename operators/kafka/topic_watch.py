@@ -37,11 +37,11 @@ class TopicWatch:
 
     def also(self, ids: Mapping[str, str], needed: bool = True) -> None:
         """Watch more topics; unless `needed`, it is no error if they don't exist."""
-        fresh = {topic: told for topic, told in ids.items() if topic not in self._ids}
+        fresh = {topic: told for topic, told in ids.items() if not self._ids.get(topic)}
+        self._missed |= dict.fromkeys(fresh.keys() - self._ids.keys(), 0)
+        self._optional |= set() if needed else fresh.keys() - self._ids.keys()
+        self._optional -= ids.keys() if needed else set()
         self._ids |= fresh
-        self._missed |= dict.fromkeys(fresh, 0)
-        if not needed:
-            self._optional |= fresh.keys()
 
     def look(self) -> None:
         """Take in answers, and ask again when it is time.
@@ -81,6 +81,7 @@ class TopicWatch:
         except TimeoutError:
             return
         self._missed[topic] = 0
+        self.gone.discard(topic)
         self.partitions[topic] = len(found.partitions)
         if (now := topic_id(found)) != self._ids[topic] and now and self._ids[topic]:
             raise made_anew(topic)

@@ -107,6 +107,8 @@ class LogMerger:
                 with self.lock:
                     for message in messages:
                         self._take(message)
+                    for merger in self.mergers.values():
+                        merger.leave_out(self._gone)
                 self._emit()
                 self._look_on()
                 if wall.monotonic() >= self._due:
@@ -176,11 +178,9 @@ class LogMerger:
                 merger.inputs |= self._inputs
 
     def left_out(self, topics: Iterable[str]) -> None:
-        """Say which input topics are gone for good; no window waits for them."""
+        """Say which input topics are gone; no window waits for them."""
         with self.lock:
-            self._gone |= set(topics)
-            for merger in self.mergers.values():
-                merger.leave_out(self._gone)
+            self._gone = set(topics)
 
     @property
     def finished(self) -> bool:
@@ -329,7 +329,6 @@ class LogMerger:
             merger = Merger(self._plan.stream, self._inputs, self._plan.options.delivery)
             if place is not None:
                 merger.resume(place.resume, place.state)
-            merger.leave_out(self._gone)
             self._gathers[partition] = Gather()
             self.mergers[partition] = merger
         self._starts |= (starts := {p: 0 if place is None else place.resume for p, place in places.items()})

@@ -217,9 +217,9 @@ class Merger:
         self.inputs.add(delta.input)
 
     def leave_out(self, topics: Iterable[str]) -> None:
-        """Wait no longer for the partitions of topics that are gone for good."""
-        if fresh := set(topics) - self._gone:
-            self._gone |= fresh
+        """Wait for no partition of these topics, which are gone."""
+        if (gone := set(topics)) != self._gone:
+            self._gone = gone
             self._close_up()
 
     def _close_up(self, more: bool = False) -> None:

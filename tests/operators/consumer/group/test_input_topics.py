@@ -164,7 +164,7 @@ def test_a_topic_that_goes_ends_the_run_and_the_next_goes_on_without_it(topics: 
     assert counts(windows.table()) == Counter({k: n for k, n in topics.sent.items() if k[1] < 30})
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+@pytest.mark.parametrize("delivery", ["exactly_once", "effectively_once"])
 def test_merged_topics_count_each_message_once_while_a_worker_is_killed(
     topics: Topics, delivery: Any
 ) -> None:

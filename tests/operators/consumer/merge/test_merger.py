@@ -107,6 +107,17 @@ def test_partitions_of_one_number_in_two_topics_have_chains_of_their_own() -> No
             merger.offer(replace(likes[-1], first=2_000, next=2_000, source=source), 10**6)
 
 
+def test_partitions_of_a_topic_that_is_gone_hold_no_window_open() -> None:
+    deltas = log(7, 100)
+    merger = Merger(STREAM, inputs_of({"posts": 3, "likes": 1}))
+    merger.offer(replace(deltas[0], topic="likes"), 0)
+    for offset, delta in enumerate(deltas, 1):
+        merger.offer(delta, offset)
+    assert len(merger.close()) < 2
+    merger.leave_out({"likes"})
+    assert len(merger.close()) >= len(merged(deltas).close()) - 1
+
+
 def test_reached_says_when_all_ends_are_in() -> None:
     merger = merged(log(8, 2_000))
     assert merger.reached({Input("posts", 0): 2_000, Input("posts", 1): 1_999, Input("posts", 2): 0})
