@@ -23,10 +23,9 @@ def reading(writer: Loaded, reader: Loaded, tagged: bool, begin: int = 0) -> Rea
     can be read by.
     """
     reads = _library(writer).schemaless_reader
-    same = for_reading(writer[0]) == for_reading(reader[0])
     times = other_times(*writer, *reader, frozenset())
-    kept = _parsed(writer[0] if times else for_reading(writer[0]))
-    wanted = None if same and not times else _parsed(reader[0] if times else for_reading(reader[0]))
+    written, asked = for_reading(writer[0], times), for_reading(reader[0], times)
+    kept, wanted = _parsed(written), None if written == asked else _parsed(asked)
     name = _name(writer[0])
 
     def read(data: memoryview) -> Any:

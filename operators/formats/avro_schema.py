@@ -158,15 +158,20 @@ def _leaf(node: Any, kind: str, path: str) -> pa.DataType:
     return _TIMES.get((kind, logical or ""), _PLAIN[kind])
 
 
-def for_reading(node: Any) -> Any:
-    """The schema without the logical types that are taken as the numbers and texts that they are."""
+def for_reading(node: Any, times: bool = False) -> Any:
+    """The schema without the logical types that are taken as the numbers and texts that they are.
+
+    Decimals stay, and with `times` points in time, too.
+    """
     if isinstance(node, Mapping):
-        kept = {key: for_reading(value) for key, value in node.items() if key not in ("default", "symbols")}
-        kept |= {key: node[key] for key in ("default", "symbols") if key in node}
-        if kept.get("logicalType", "decimal") != "decimal":
+        apart = ("default", "symbols")
+        kept = {key: for_reading(value, times) for key, value in node.items() if key not in apart}
+        kept |= {key: node[key] for key in apart if key in node}
+        logical = kept.get("logicalType", "decimal")
+        if logical != "decimal" and not (times and (kind_of(kept), logical) in _TIMES):
             del kept["logicalType"]
         return kept
-    return [for_reading(one) for one in node] if isinstance(node, list) else node
+    return [for_reading(one, times) for one in node] if isinstance(node, list) else node
 
 
 def other_times(writer: Any, writers: Names, reader: Any, readers: Names, seen: frozenset[str]) -> bool:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import numpy as np
 
-from ..kafka.secrets import Settings, without_secrets
+from ..kafka.secrets import HIDDEN, Settings, without_secrets
 from .messages import Messages
 from .one_by_one import Misread, Read
 from .unavailable import Unavailable
@@ -63,7 +64,10 @@ class Registry:
         found = cls(Settings(settings))
         try:
             _ = found._client
-        except (ValueError, TypeError, OSError) as error:
+        except OSError as error:
+            named = ", ".join(f"{name}={value!r}" for name, value in settings.items() if "location" in name)
+            raise ValueError(f"registry: {found._clean(error)}; look at {named}") from None
+        except (ValueError, TypeError) as error:
             raise ValueError(f"registry: {found._clean(error)}") from None
         return found
 
@@ -85,7 +89,7 @@ class Registry:
     def _client(self) -> Any:
         from confluent_kafka.schema_registry import SchemaRegistryClient
 
-        return SchemaRegistryClient({**_QUICK, **self.settings})
+        return SchemaRegistryClient({**_QUICK, **_without_logins(self.settings)})
 
     def schema(self, number: int, form: str | None = None) -> Any:
         """The schema of an id, with `schema_str`, `schema_type` and `references`.
@@ -138,9 +142,27 @@ class Registry:
 
     def _clean(self, error: object) -> str:
         text = without_secrets(str(error).split("\n")[0], self.settings)
-        for part in str(self.settings.get("basic.auth.user.info", "")).split(":", 1)[1:]:
-            text = text.replace(part, "…") if part else text
+        for part in _without_logins(self.settings).get("basic.auth.user.info", "").split(":", 1)[1:]:
+            text = text.replace(part, HIDDEN) if part else text
         return text
+
+
+def _without_logins(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the login of an address beside it, as HTTP clients log the addresses that they ask.
+
+    >>> _without_logins({"url": "https://me:tr0ut@box:8081,https://other:8081"})
+    {'url': 'https://box:8081,https://other:8081', 'basic.auth.user.info': 'me:tr0ut'}
+    """
+    found = dict(settings)
+    if "basic.auth.user.info" in found:
+        return found
+    addresses = [urlsplit(one.strip()) for one in found["url"].split(",")]
+    logins = [one for one in addresses if one.username and one.password]
+    if logins:
+        found["basic.auth.user.info"] = f"{unquote(logins[0].username)}:{unquote(logins[0].password)}"
+        bare = [one._replace(netloc=one.netloc.rpartition("@")[2]) for one in addresses]
+        found["url"] = ",".join(map(urlunsplit, bare))
+    return found
 
 
 def schema_ids(messages: Messages) -> np.ndarray:

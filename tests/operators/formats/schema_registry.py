@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -20,12 +22,16 @@ Reference = Mapping[str, Any]
 
 @dataclass
 class SmallRegistry:
-    """What it holds and how it answers; `fails` is a status that it answers everything with."""
+    """What it holds and how it answers; `fails` is a status that it answers everything with.
+
+    With `certificate`, a folder of cert.pem and key.pem, it is asked by TLS.
+    """
 
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
     subjects: dict[str, list[int]] = field(default_factory=dict)
     login: str | None = None
     fails: int | None = None
+    certificate: Path | None = None
     asked: list[str] = field(default_factory=list)
     url: str = ""
     port: int = 0
@@ -98,7 +104,11 @@ class SmallRegistry:
         server = ThreadingHTTPServer(("127.0.0.1", self.port), Answers)
         server.daemon_threads = True
         self.port = server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'' if self.certificate is None else 's'}://127.0.0.1:{self.port}"
+        if self.certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate / "cert.pem", self.certificate / "key.pem")
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,13 +126,16 @@ def test_units_of_time_are_converted_between_versions(registry: SmallRegistry) -
 
     def timed(unit: str) -> dict[str, Any]:
         at = {"type": "long", "logicalType": f"timestamp-{unit}"}
-        return {"type": "record", "name": "T", "fields": [{"name": "at", "type": ["null", at]}]}
+        name = {"name": "id", "type": {"type": "string", "logicalType": "uuid"}, "default": ""}
+        return {"type": "record", "name": "T", "fields": [{"name": "at", "type": ["null", at]}, name]}
 
     millis = registry.add("t", timed("millis"))
     micros = registry.add("t", timed("micros"))
     plain = registry.add("t", {"type": "record", "name": "T", "fields": [{"name": "at", "type": "long"}]})
+    some_id = written("string", "5a1b0000-0000-4000-8000-000000000000")
     values = [
-        framed(number, written(["null", "long"], at)) for number, at in ((millis, 5_000), (micros, 5_000_000))
+        framed(number, written(["null", "long"], at) + some_id)
+        for number, at in ((millis, 5_000), (micros, 5_000_000))
     ]
     values.append(framed(plain, written("long", 5_000)))
     found = decode(avro(timed("millis"), registry=registry.url), values).frame["at"]
@@ -173,7 +179,8 @@ def test_an_address_of_something_else_ends_the_run(registry: SmallRegistry) -> N
         avro(registry=registry.url, subject="nope")
 
 
-def test_a_login_is_sent_and_never_shown(registry: SmallRegistry) -> None:
+def test_a_login_is_sent_and_never_shown(registry: SmallRegistry, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
     registry.login = "me:tr0ut"
     number = registry.add("posts-value", FIRST)
     known = Registry.of({"url": registry.url, "basic.auth.user.info": "me:tr0ut"})
@@ -186,8 +193,25 @@ def test_a_login_is_sent_and_never_shown(registry: SmallRegistry) -> None:
     for shown in (repr(known), repr(within), within.address, str(told.value), repr(wrong)):
         assert "tr0ut" not in shown and "c4rp" not in shown
     decoder = avro(FIRST, registry={"url": registry.url, "basic.auth.user.info": "me:tr0ut"})
+    assert "/schemas/ids/" in caplog.text and "tr0ut" not in caplog.text
     assert "tr0ut" not in repr(decoder) and "tr0ut" not in str(decoder.definition())
     assert decode(pickle.loads(pickle.dumps(decoder)), [framed(number, first("ann", 1))]).frame.height == 1
+
+
+def test_it_may_be_asked_by_tls(tmp_path: Path) -> None:
+    named = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=box"
+    command = ["openssl", *named.split(), "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    registry = SmallRegistry(certificate=tmp_path)
+    number = registry.add("posts-value", FIRST)
+    with registry.served():
+        settings = {"url": registry.url, "ssl.ca.location": str(tmp_path / "cert.pem")}
+        found = decode(avro(FIRST, registry=settings), [framed(number, first("ann", 7))])
+        assert registry.url.startswith("https://") and found.frame.rows() == [("ann", 7)]
+        with pytest.raises(Unavailable, match="certificate"):
+            Registry.of({"url": registry.url, "max.retries": 0}).schema(number)
+    with pytest.raises(ValueError, match=r"registry: .*No such file.*; look at ssl\.ca\.location=.*nowhere"):
+        Registry.of({"url": registry.url, "ssl.ca.location": str(tmp_path / "nowhere.pem")})
 
 
 def test_settings_that_its_client_does_not_take_are_refused() -> None:
