@@ -34,7 +34,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
         partitions_of(admin(table.source.settings), table.topic)
     found = input_topics(client, sources, {options.dead_letters})
     partitions, ids = found.partitions, found.ids
-    group_id = options.group_id or _own_group(client, next(iter(partitions)))
+    group_id = options.group_id or _own_group(client, min(partitions))
     history = GroupHistory(client, settings, group_id, stream, partitions, ids)
     if options.group_id is not None:
         history.read()

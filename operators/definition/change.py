@@ -183,11 +183,15 @@ def _named(kind: str, say: Any, before: Mapping[str, Any], after: Mapping[str, A
 
 
 def _source(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    if "merged" in before or "merged" in after:
+        one, two = (
+            {json.dumps(part.get("topic")): part for part in told.get("merged", [told])}
+            for told in (before, after)
+        )
+        found = [f"the stream of {topic} was read before" for topic in sorted(one.keys() - two.keys())]
+        found += [f"the stream of {topic} is merged now" for topic in sorted(two.keys() - one.keys())]
+        return found
     found = _named("column", str, before.get("columns") or {}, after.get("columns") or {})
-    if "merged" in before and "merged" in after:
-        topics = [{json.dumps(one.get("topic")) for one in told["merged"]} for told in (before, after)]
-        found += [f"the stream of {topic} was merged before" for topic in sorted(topics[0] - topics[1])]
-        return found + [f"the stream of {topic} is merged now" for topic in sorted(topics[1] - topics[0])]
     for key in dict.fromkeys((*before, *after)):
         if key != "columns":
             names = {"topic": "the topic", "value": "the decoder", "key": "the decoder of keys"}

@@ -186,7 +186,10 @@ def test_what_changed_in_one_of_several_merged_streams_is_said_of_that_one() -> 
         'the stream of "^c" is merged now',
         'in the stream of "b", step 1 changed from filter(col("n") > 1) to filter(col("n") > 2)',
     ]
-    assert differences(asked(a, b, c), asked(a, c)) == ['the stream of "b" was merged before']
+    assert differences(asked(a, b, c), asked(a, c)) == ['the stream of "b" was read before']
+    alone = a.tumbling("1m").agg(posts=count()).definition()
+    assert differences(alone, asked(a, c)) == ['the stream of "^c" is merged now']
+    assert differences(asked(a, c), alone) == ['the stream of "^c" was read before']
     later = {**asked(a, b.filter(pl.col("n") + 1 > 2)), "written_by": {"polars": "9", "python": "3.99"}}
     assert differences(before, later) == []
     assert rewritten(before, later) == [
