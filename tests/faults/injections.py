@@ -64,10 +64,11 @@ def freeze(point: str) -> Fault:
     """SIGSTOP of a member at a point until others have done its work; then it goes on where it stood."""
 
     def inject(episode: Episode) -> None:
-        member = _come_to(episode, point, "freeze")
+        _come_to(episode, point, "freeze")
         episode.gather(3)
         episode.settle()
-        member.thaw()
+        for member in episode.group.alive:  # two may have come there at the same time
+            member.thaw()
 
     return inject
 
