@@ -14,8 +14,9 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from ..formats.messages import Messages, from_objects
 from .clients import LIBRARY_LOG
+from .faults import may_pass
 from .secrets import without_secrets
-from .source import CORRUPT, Fault, Poll, ReadError, TopicPartition
+from .source import CORRUPT, Fault, NoAnswer, Poll, ReadError, TopicPartition
 
 _BROKEN = {CORRUPT, KafkaError._BAD_MSG, KafkaError._NOT_IMPLEMENTED}
 """What librdkafka says of bytes that are broken, and then goes on behind them, or asks again."""
@@ -99,7 +100,8 @@ class PlainSource:
         try:
             found = self._consumer.list_topics(topic, timeout=seconds).topics[topic]
         except KafkaException as error:
-            raise ReadError(f"asking about topic {topic!r} failed: {_words(error)}") from None
+            kind = NoAnswer if may_pass(error) else ReadError
+            raise kind(f"asking about topic {topic!r} failed: {_words(error)}") from None
         if found.error is not None:
             if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
                 return None

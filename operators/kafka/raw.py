@@ -21,7 +21,7 @@ from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
 from .raw_messages import messages_of
 from .raw_settings import ahead_bytes, raw_settings
 from .record_batches import BrokenBatch, RecordBatch
-from .source import CORRUPT, Fault, Poll, ReadError, TopicPartition
+from .source import CORRUPT, Fault, NoAnswer, Poll, ReadError, TopicPartition
 
 LOG = logging.getLogger("kafka")
 """What kafka-python says of each connection it tries; silent unless its level is set."""
@@ -292,7 +292,8 @@ class RawSource:
         try:
             answer = manager.run(manager.wait_for, manager.send(asked), seconds * 1000)
         except KafkaError as error:
-            raise ReadError(f"asking about topic {topic!r} failed: {error}") from None
+            kind = NoAnswer if error.retriable else ReadError
+            raise kind(f"asking about topic {topic!r} failed: {error}") from None
         (found,) = answer.topics
         if found.error_code == _UNKNOWN_TOPIC:
             return None
@@ -325,7 +326,8 @@ class RawSource:
             try:
                 self._consumer = KafkaConsumer(**self._settings, bootstrap_timeout_ms=seconds * 1000)
             except (KafkaError, OSError, ValueError) as error:
-                raise ReadError(f"no broker can be reached: {error}") from None
+                kind = NoAnswer if isinstance(error, KafkaError) and error.retriable else ReadError
+                raise kind(f"no broker can be reached: {error}") from None
             made = self._consumer
             self._fetcher = RawFetcher(made._client, made._subscription, **made.config)
             made._fetcher = self._fetcher

@@ -24,13 +24,14 @@ from .source import (
     LATEST,
     CorruptError,
     Fault,
+    NoAnswer,
     PositionGone,
     ReadError,
     Source,
     TopicPartition,
 )
 
-__all__ = ["EARLIEST", "LATEST", "CorruptError", "PositionGone", "ReadError", "Reader"]
+__all__ = ["EARLIEST", "LATEST", "CorruptError", "NoAnswer", "PositionGone", "ReadError", "Reader"]
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -183,11 +184,12 @@ class Reader:
         return {where: self._source.watermarks(where, _ANSWER_SECONDS)[1] for where in self._next}
 
     def partitions(self, topic: str) -> list[int]:
-        """A topic's partitions. Raises `ReadError` if there is no such topic, or no broker answers."""
+        """A topic's partitions. Raises `ReadError` if there is no such topic, `NoAnswer` if none comes."""
         try:
             found = self._source.partitions(topic, _ANSWER_SECONDS)
         except ReadError as error:
-            raise ReadError(
+            kind = NoAnswer if isinstance(error, NoAnswer) else ReadError
+            raise kind(
                 f"no broker at {self._address} answered within {_ANSWER_SECONDS:.0f} s; "
                 f"is it running, and is that its address? ({error})"
             ) from None

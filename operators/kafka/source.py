@@ -18,6 +18,10 @@ class ReadError(RuntimeError):
     """Kafka can't give what was asked, and waiting won't mend it; the message says why and what to do."""
 
 
+class NoAnswer(ReadError):
+    """No broker has answered; whoever can wait for one may ask again."""
+
+
 class PositionGone(ReadError):
     """An offset is not there; `lost` says which, without what to do."""
 

@@ -18,7 +18,7 @@ from ...formats.messages import Messages
 from ...joins.joined import JoinedTables
 from ...kafka.patience import Patience, Stopped
 from ...kafka.read_ahead import ReadAhead
-from ...kafka.reader import Reader
+from ...kafka.reader import NoAnswer, Reader
 from ...kafka.topics import Admin, admin, ensure_topic
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...sketching.intake import Intake
@@ -40,6 +40,7 @@ _BATCH_MESSAGES = 200_000
 _FIRST_PORTION = 10_000
 _PORTION_SECONDS = 5.0
 _KEEP_SECONDS = 2.0
+_PAUSE_SECONDS = 0.2
 _DEAD_LETTER_BYTES = 16 * 1024 * 1024
 """Dead letters are sent before they take up more memory than this."""
 
@@ -258,16 +259,27 @@ class Worker:
         starts: dict[tuple[str, int], int] = {w: own.reads_from for w, own in self._intake.progress.items()}
         if self._ahead is not None:
             self._ahead.close()
-        if self._reader is None:
-            self._reader = Reader(
-                {**self._plan.config, "group.id": self._plan.group_id},
-                starts,
-                any(source.reads_headers for source in self._plan.sources),
-                corrupt=self._plan.sources[0].corrupt,
-            )
-        else:
-            self._reader.assign(starts)
+        waiting = Patience("read on", self._stopping)
+        while True:
+            try:
+                self._reader = self._reading(starts)
+                break
+            except NoAnswer as error:
+                waiting.still(str(error))
+                wall.sleep(_PAUSE_SECONDS)
+        waiting.done()
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
+
+    def _reading(self, starts: dict[tuple[str, int], int]) -> Reader:
+        if self._reader is not None:
+            self._reader.assign(starts)
+            return self._reader
+        return Reader(
+            {**self._plan.config, "group.id": self._plan.group_id},
+            starts,
+            any(source.reads_headers for source in self._plan.sources),
+            corrupt=self._plan.sources[0].corrupt,
+        )
 
     def _revoked(self, inputs: list[Input]) -> None:
         """Deliver what it holds of these partitions, and go on with the others."""

@@ -12,6 +12,7 @@ import pytest
 
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.kafka.reader import NoAnswer, Reader
 
 from ....waiting import until
 from ..runs import DELIVERIES, Windows
@@ -80,3 +81,18 @@ def test_what_failed_half_way_is_not_delivered(posts, same, monkeypatch, deliver
     table, account = topic.one_pass()
     assert (summary.account, summary.duplicates, summary.overlaps) == (account, 0, 0)
     same(summary.table, table)
+
+
+def test_a_worker_waits_where_no_broker_tells_it_of_its_topic(posts, monkeypatch) -> None:
+    topic, real, failing = posts(2), Reader.partitions, [2]
+    topic.send(500)
+
+    def away(self: Reader, name: str) -> list[int]:
+        if failing[0]:
+            failing[0] -= 1
+            raise NoAnswer("no broker answered")
+        return real(self, name)
+
+    monkeypatch.setattr(Reader, "partitions", away)
+    assert run(topic.stream, RunOptions(until="latest")).account == topic.one_pass()[1]
+    assert failing == [0]
