@@ -118,7 +118,6 @@ class Registry:
         return self._asked(f"{what} of the subject {subject!r}", ask).schema
 
     def _asked(self, what: str, ask: Callable[[], T]) -> T:
-        from confluent_kafka.schema_registry.common._httpx_compat import httpx
         from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
 
         try:
@@ -132,7 +131,7 @@ class Registry:
             if status in (401, 403):
                 told += "; look at its settings, such as basic.auth.user.info"
             raise self._unavailable(what, told, passing) from None
-        except (httpx.TransportError, OAuthTokenError) as error:
+        except (_transport_error(), OAuthTokenError) as error:
             raise self._unavailable(what, self._clean(error) or type(error).__name__, True) from None
         except Exception as error:  # its client raises whatever it meets in an answer it can't read
             raise self._unavailable(what, f"no answer of a registry: {self._clean(error)}", False) from None
@@ -145,6 +144,17 @@ class Registry:
         for part in _without_logins(self.settings).get("basic.auth.user.info", "").split(":", 1)[1:]:
             text = text.replace(part, HIDDEN) if part else text
         return text
+
+
+def _transport_error() -> type[Exception]:
+    """What its client raises where no answer comes; versions of it stand on different HTTP libraries."""
+    try:
+        from confluent_kafka.schema_registry.common import _httpx_compat
+    except ImportError:
+        import httpx
+
+        return httpx.TransportError
+    return _httpx_compat.httpx.TransportError
 
 
 def _without_logins(settings: Mapping[str, Any]) -> dict[str, Any]:
