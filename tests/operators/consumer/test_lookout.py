@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -16,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from streamgauge.operators.consumer.log.state import LogState
-from streamgauge.operators.consumer.lookout import Lookout
+from streamgauge.operators.consumer.lookout import Lookout, Owners
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.consumer.run import Run
@@ -135,6 +136,11 @@ def test_a_run_that_failed_says_so_until_its_error_is_taken(kafka, posts) -> Non
     assert running.metrics_address is None and not running.health().healthy
 
 
+def posts_stream() -> Stream:
+    source = Stream.from_kafka("posts", value=json({"n": pl.Int64}), bootstrap_servers="nowhere:1")
+    return source.tumbling("1m").agg(posts=count())
+
+
 class Brokers:
     """What brokers say of offsets and groups, at once."""
 
@@ -170,11 +176,9 @@ class Merging:
 
 
 def test_what_waits_and_does_not_move_is_told_apart_from_silence() -> None:
-    source = Stream.from_kafka("posts", value=json({"n": pl.Int64}), bootstrap_servers="nowhere:1")
-    stream = source.tumbling("1m").agg(posts=count())
     brokers, merging, now = Brokers(), Merging(), [0.0]
     work = WorkFigures(assigned=frozenset({("posts", 0)}))
-    plan = Plan(stream, "g", "table", {"posts": 1}, starts={("posts", 0): 0})
+    plan = Plan(posts_stream(), "g", "table", {"posts": 1}, starts={("posts", 0): 0})
     lookout = Lookout(plan, brokers, merging, lambda: work, clock=lambda: now[0])
 
     def stalled(seconds: float) -> float:
@@ -192,3 +196,37 @@ def test_what_waits_and_does_not_move_is_told_apart_from_silence() -> None:
     assert stalled(8) < 8 and lookout.figures().lag == 5
     brokers.end = 0
     assert stalled(1_000) == 0 and lookout.figures().owned
+
+
+class Members:
+    """Brokers that say which partitions the members of a group have, each time they are asked."""
+
+    def __init__(self) -> None:
+        self.members: list[list[int]] = []
+        self.asked = 0
+
+    def describe_consumer_groups(self, groups: list[str], **_: Any) -> dict[str, Future[Any]]:
+        self.asked += 1
+        answer: Future[Any] = Future()
+        places = [[SimpleNamespace(topic="posts", partition=p) for p in own] for own in self.members]
+        members = [SimpleNamespace(assignment=SimpleNamespace(topic_partitions=own)) for own in places]
+        answer.set_result(SimpleNamespace(members=members))
+        return {groups[0]: answer}
+
+
+def test_a_partition_is_owned_by_this_run_or_by_another_of_its_group() -> None:
+    plan, brokers, now = Plan(posts_stream(), "g", "table", {"posts": 3}), Members(), [0.0]
+    owners = Owners(plan, brokers, lambda: now[0])
+
+    def owned(*own: int) -> bool:
+        for _ in range(2):
+            now[0] += 10
+            owners.look(plan.inputs, {("posts", p) for p in own})
+        return owners.all_owned
+
+    assert owned(0, 1, 2) and brokers.asked == 0
+    assert not owned(0, 1)
+    brokers.members = [[0, 1], [2]]
+    assert owned(0, 1)
+    brokers.members = [[0], [1]]
+    assert not owned()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -62,3 +65,48 @@ def test_no_terminal_gets_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not in_foreground()
     monkeypatch.setattr(sys, "stderr", None)
     assert not in_foreground()
+
+
+PROGRAM = """
+import sys, time
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.watching.figures import Figures
+from streamgauge.operators.watching.progress_line import in_foreground, shown
+
+assert in_foreground()
+with shown("posts", lambda: Figures(group="g", account=Account(read=7, counted=7)), time.monotonic):
+    print("a window", flush=True)
+    sys.stdin.readline()
+print("the end", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix terminal")
+def test_the_line_is_there_while_the_block_runs_and_gone_after_it() -> None:
+    import fcntl
+    import pty
+    import termios
+
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(theirs)
+    said = b""
+    while b"7 read" not in said:
+        said += os.read(ours, 4096)
+    os.write(ours, b"\n")
+    with suppress(OSError):  # the terminal is gone once nobody has it
+        while part := os.read(ours, 4096):
+            said += part
+    assert child.wait(60) == 0
+    os.close(ours)
+    assert b"a window\r\n" in said
+    _, after = said.rsplit(b"7 read", 1)
+    assert b"\x1b[2K" in after.partition(b"the end")[0]  # the line is erased

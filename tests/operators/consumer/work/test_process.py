@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
 from streamgauge.operators.consumer.work.process import WorkerProcess
+from streamgauge.operators.watching.logs import about
 
 
 class Doing:
@@ -31,6 +33,16 @@ def test_more_than_a_pipe_holds(code: str, length: int, capfd: pytest.CaptureFix
     assert isinstance(error, ValueError) and len(str(error)) == length
     printed = capfd.readouterr()
     assert printed.out == "" and ("x" * 300_000 in printed.err) == (length == 4)
+
+
+def test_what_a_worker_logs_is_logged_by_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    said = "import logging; logging.getLogger('streamgauge.kafka').warning('a %s', 'flood')"
+    with about(group="g"):
+        process = WorkerProcess(Doing(f"{said}; raise SystemExit(0)"))
+        process.join(120)
+        process.error()
+    [record] = [record for record in caplog.records if record.getMessage() == "a flood"]
+    assert record.group == "g" and record.process != os.getpid()
 
 
 def test_a_process_that_is_well_has_no_error() -> None:
