@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ import pytest
 
 from streamgauge.operators.consumer.group.membership import Committed
 from streamgauge.operators.consumer.log.tail import Tail, follow
-from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.aggregates import count, sum
 from streamgauge.operators.definition.change import differences
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
@@ -26,11 +29,13 @@ from streamgauge.operators.sketching.progress import Progress
 from streamgauge.operators.sketching.remarks import Remarks
 from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
+from streamgauge.operators.testing import StreamTester
 from streamgauge.spark_udafs.kafka.source import bound
 
 from .orders import SCHEMA, START_US, Expected, cuts, expected, orders, random_orders
 
 NOW_US = START_US + 5 * 60 * 1_000_000
+NOW = datetime.fromtimestamp(START_US / 1e6 + 1_200, UTC)
 
 
 class Restarted:
@@ -79,7 +84,7 @@ class Restarted:
         windows = query(merge([delta.table for delta in self.deltas if delta.table is not None]))
         starts = windows["window_start"].dt.epoch("us")
         rows = zip(starts, windows["rows"], windows["total"])
-        account = sum((delta.account for delta in self.deltas), Account())
+        account = reduce(add, (delta.account for delta in self.deltas), Account())
         return Expected(account, {start: [n, total] for start, n, total in rows})
 
 
@@ -141,6 +146,43 @@ def test_a_message_of_which_one_row_fails_after_its_ids_were_compared_is_refused
     assert progress.account == Account(5, counted=1, filtered=3, dead_lettered=1)
     assert refused == [([0], "ValueError: no twos")]
     assert query(progress.delta().table)["rows"].to_list() == [1]
+
+
+@pytest.mark.parametrize(
+    "windowed",
+    [
+        lambda rows: rows.hopping("20s", every="5s", delay="3s"),
+        lambda rows: rows.sliding("20s", step="5s", delay="3s"),
+        lambda rows: rows.session("6s", delay="3s"),
+    ],
+    ids=["hopping", "sliding", "session"],
+)
+def test_every_kind_of_window_is_as_if_only_the_first_rows_had_come(
+    windowed: Callable[[Stream], Any],
+) -> None:
+    random, at, rows = np.random.default_rng(9), START_US, list[dict[str, Any]]()
+    for number in range(400):
+        at += int(random.exponential(2) * 1e6)
+        rows.append(
+            {"id": number, "n": int(random.integers(0, 3)), "at": at - int(random.integers(0, 9)) * 10**6}
+        )
+        if random.random() < 0.5:
+            rows.append({**rows[-int(random.integers(1, min(len(rows), 5) + 1))]})
+    first = [row for number, row in enumerate(rows) if row not in rows[:number]]
+    source = Stream.from_batches(SCHEMA, time=pl.from_epoch("at", time_unit="us"))
+    once, plain = (
+        StreamTester(windowed(stream).group_by("n").agg(rows=count(), ids=sum("id")), start=NOW)
+        for stream in (source.deduplicate("id", within="1h"), source)
+    )
+    for low, high in cuts(random, len(rows), 20):
+        once.feed(rows[low:high])
+    plain.feed(first)
+    assert once.account.counted == plain.account.counted > 350
+    assert once.account.filtered + once.account.late == len(rows) - once.account.counted > 100
+    found, wanted = (
+        tester.finish().windows().sort("window_start", "window_end", "n") for tester in (once, plain)
+    )
+    assert found.height > 50 and found.equals(wanted)
 
 
 VALUE = json({"id": pl.Int64, "at": pl.Int64})

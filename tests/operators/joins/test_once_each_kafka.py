@@ -23,7 +23,7 @@ from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.query import query
 
 from ...waiting import until
-from ..consumer.runs import DELIVERIES, Windows
+from ..consumer.runs import Windows
 from .orders import SCHEMA, START_US, expected, orders, random_orders
 
 pytestmark = pytest.mark.kafka
@@ -89,7 +89,7 @@ def _hand_over(topic: Topic, options: dict[str, Any]) -> None:
     two.wait(60)
 
 
-@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize("delivery", ["exactly_once", "effectively_once"])
 def test_each_id_counts_once_while_workers_are_killed_and_partitions_handed_over(
     kafka: Any, delivery: Any
 ) -> None:
