@@ -28,7 +28,9 @@ def _come_to(episode: Episode, point: str, how: str) -> Member:
         # What one leaves is taken up by the others.
         episode.gather(3)
         episode.settle()
-        leaving = episode.random.choice(episode.group.alive)
+        has = "assigned" if point == RESTORING[0] else "merging"
+        until(lambda: episode.group.check() or any(m.state.get(has) for m in episode.group.alive), PATIENCE)
+        leaving = next(member for member in episode.group.alive if member.state.get(has))
         episode.group.arm(point, how, but=leaving)
         leaving.tell(stop=True)
         member = episode.group.struck()

@@ -87,6 +87,7 @@ class Member:
             marks={str(where.partition): mark.position.offset for where, mark in state.marks.items()},
             account=state.account.to_dict(),
             assigned=self._run.assigned,
+            merging=len(self._run._merger.mergers),
             partitions=len(self._run._merger._inputs),
             overlaps=sum(state.overlaps for state in states),
         )
