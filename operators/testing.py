@@ -48,12 +48,22 @@ class RefusedRow:
     topic: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LateRow:
+    """A row that came too late, and how many seconds its partition's watermark was past its last window."""
+
+    partition: int
+    offset: int
+    late_by: float
+
+
 class StreamTester:
     """Feed rows, move the clock, see the windows that closed.
 
     `partitions` is the number of partitions of each topic, `start` the time that the clock shows at first,
     `idle_seconds` the silence after which a partition is idle. Messages have the clock's time as their
-    timestamp. `sinks` are those of a run: what they send is seen with `sent`, what they write they write.
+    timestamp. `refused` lists the rows that became dead letters, `late` those that a run with ``late=""`` would
+    send on. `sinks` are those of a run: what they send is seen with `sent`, what they write they write.
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count
@@ -74,6 +84,7 @@ class StreamTester:
     ) -> None:
         self.stream = stream.complete()
         self.refused: list[RefusedRow] = []
+        self.late: list[LateRow] = []
         self._now = start.timestamp()
         self._tables = {id(table): Contents(table.source.schema) for table in stream.tables}
         self._bound = bound(self.stream, lambda table: self._tables[id(table)])
@@ -136,10 +147,14 @@ class StreamTester:
             refused = [RefusedRow(partition, start + int(n), reason, where.topic) for n in numbers]
             self.refused += refused
 
+        def late(numbers: np.ndarray, late_us: np.ndarray) -> None:
+            told = zip(numbers.tolist(), late_us.tolist())
+            self.late += [LateRow(partition, start + number, us / 1e6) for number, us in told]
+
         before = self.account
         stamps = np.full(frame.height, int(self._now * 1000), np.int64)
         end = start + frame.height
-        progress.add(frame, stamps, np.arange(start, end), end, refuse)
+        progress.add(frame, stamps, np.arange(start, end), end, refuse, late)
         return self._received(where, before)
 
     def feed_messages(
@@ -177,11 +192,14 @@ class StreamTester:
             timestamps=stamps,
             headers=headers,
         )
-        intake = Intake(self.stream.of_topic(where.topic).kafka_source, Remarks(where.topic, {}))
+        intake = Intake(
+            self.stream.of_topic(where.topic).kafka_source, Remarks(where.topic, {}), keeps_late=True
+        )
         intake.begin(progress, [])
         intake.take(messages)
         refused = [RefusedRow(partition, letter.offset, letter.reason, where.topic) for letter in intake.dead]
         self.refused += refused
+        self.late += [LateRow(partition, late.letter.offset, late.late_us / 1e6) for late in intake.late]
         return self._received(where, before)
 
     def feed_table(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
@@ -225,6 +243,14 @@ class StreamTester:
         """The table of sketches of the windows that closed since the last call."""
         closed, self._closed = self._closed, self._none()
         return closed.table()
+
+    def filling(self) -> pl.DataFrame:
+        """The answers so far of windows that fill, if rows have come for them since the last call.
+
+        That is what a run with ``emit="checkpoint"`` or ``"both"`` gives at a checkpoint.
+        """
+        tables = self._merger.updates()
+        return query(pa.concat_tables(tables) if tables else schema_of(self.stream).empty_table())
 
     def finish(self) -> StreamTester:
         """Close all windows, as at the end of a bounded run."""

@@ -45,9 +45,10 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     table_partitions = ensure_topic(client, history.table_topic, options.table_partitions, TABLE)
     if options.group_id is not None:
         history.claim()
-    for dead in dict.fromkeys(map(options.dead_letter_topic, partitions)):
-        if dead is not None:
-            ensure_topic(client, dead, 1, DEAD_LETTERS)
+    besides = (*map(options.dead_letter_topic, partitions), *map(options.late_topic, partitions))
+    for topic in dict.fromkeys(besides):
+        if topic is not None:
+            ensure_topic(client, topic, 1, DEAD_LETTERS)
     for topic in wanted:
         ensure_topic(client, topic.name, topic.partitions or table_partitions, topic.config)
     bounded, from_now = options.until == "latest", options.start == "latest"

@@ -64,6 +64,16 @@ class RunOptions:
         The number of partitions of a new table topic: that many runs of a group can merge.
     dead_letters
         The topic for messages that can't be counted: ``"<topic>.dead-letters"`` if empty; None drops them.
+    late
+        The topic for messages that come when all of their windows are over: ``"<topic>.late"`` if empty,
+        None only counts them. They go there as they came, with a header `late_by` that says how late, in the
+        transaction of the checkpoint. Of rows that the merger alone knows to be late, since their partition
+        had been silent while others went on, only the number is known.
+    emit
+        When `on_window` gets windows: ``"close"``, as they close; ``"checkpoint"``, every
+        `checkpoint_seconds`, closed or not, as they are by then, if anything of them is new; ``"both"``. What
+        is given out while it fills comes again, whole: `is_final` tells. Sinks take closed windows in any
+        case.
     checkpoint_seconds
         The time between checkpoints, at which everything read is delivered.
     idle_seconds
@@ -98,6 +108,8 @@ class RunOptions:
     start: Literal["earliest", "latest"] = "earliest"
     table_partitions: int = 1
     dead_letters: str | None = ""
+    late: str | None = None
+    emit: Literal["close", "checkpoint", "both"] = "close"
     checkpoint_seconds: float = 1.0
     idle_seconds: float = 5.0
     metrics: str | int | None = None
@@ -144,11 +156,20 @@ class RunOptions:
         """
         return f"{topic}.dead-letters" if self.dead_letters == "" else self.dead_letters
 
+    def late_topic(self, topic: str) -> str | None:
+        """Where the late messages of a topic go, if anywhere.
+
+        >>> RunOptions().late_topic("posts"), RunOptions(late="").late_topic("posts")
+        (None, 'posts.late')
+        """
+        return f"{topic}.late" if self.late == "" else self.late
+
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "delivery": get_args(DeliveryName),
     "until": (None, "latest"),
     "start": ("earliest", "latest"),
+    "emit": ("close", "checkpoint", "both"),
 }
 _COUNTS = {"workers": 1, "table_partitions": 1, "keep_windows": 0}
 _SECONDS = ("checkpoint_seconds", "idle_seconds")

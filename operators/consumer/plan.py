@@ -59,6 +59,10 @@ class Plan:
         """Where messages of a topic go that can't be counted, if anywhere."""
         return self.options.dead_letter_topic(topic)
 
+    def late_topic(self, topic: str) -> str | None:
+        """Where late messages of a topic go, if anywhere."""
+        return self.options.late_topic(topic)
+
     def of_worker(self, number: int) -> Plan:
         """That of one of the workers: without what is of the run's process alone, which may not pickle."""
         options = replace(self.options, on_window=None, sinks=(), metrics=None, registry=None)

@@ -16,6 +16,7 @@ from ..kafka.patience import Patience
 from ..kafka.source import ReadError
 from .dead_letters import DeadLetter
 from .delta import Delta
+from .late_messages import LateMessage
 from .position import Input
 from .progress import Progress
 
@@ -56,7 +57,8 @@ class Intake:
     `source` decodes the messages, `ends` are the offsets at which the reading of partitions ends; None where
     it doesn't. `ready` holds deltas that had to be cut before the checkpoint, in order; `remarks` the remarks
     about the messages. `alive` is called during the search for rows that fail, which may take long, and
-    while the decoder waits for what it needs; there it waits until `stopping` says so, or not at all.
+    while the decoder waits for what it needs; there it waits until `stopping` says so, or not at all. Late
+    messages are held in `late` if `keeps_late` says so.
     """
 
     def __init__(
@@ -66,8 +68,10 @@ class Intake:
         ends: Mapping[Input, int] | None = None,
         alive: Callable[[], None] | None = None,
         stopping: Callable[[], bool] | None = None,
+        keeps_late: bool = False,
     ) -> None:
         self._source = source
+        self._keeps_late = keeps_late
         self._ends = ends
         self._alive = alive
         self._patience = None if stopping is None else Patience("decode messages", stopping)
@@ -75,6 +79,7 @@ class Intake:
         self.progress: dict[Input, Progress] = {}
         self.ready: list[Delta] = []
         self.dead: list[DeadLetter] = []
+        self.late: list[LateMessage] = []
         self.dead_bytes = 0
         self._cuts: dict[Input, list[int]] = {}
 
@@ -100,7 +105,8 @@ class Intake:
         """Forget the deltas that were ready, of some partitions or of all: they are delivered."""
         self.ready = [] if inputs is None else [d for d in self.ready if d.input not in inputs]
         self.dead = [] if inputs is None else [letter for letter in self.dead if letter.input not in inputs]
-        self.dead_bytes = sum(letter.size for letter in self.dead)
+        self.late = [] if inputs is None else [one for one in self.late if one.letter.input not in inputs]
+        self.dead_bytes = sum(letter.size for letter in (*self.dead, *self.late))
 
     def take(self, messages: Messages) -> None:
         """Sketch a batch of messages, except those of partitions not taken up or outside their range."""
@@ -171,10 +177,16 @@ class Intake:
             for row in (refused + low if rows is None else numbers[refused]).tolist():
                 self._refuse(progress.input, messages, row, reason)
 
+        def late(found: np.ndarray, late_us: np.ndarray) -> None:
+            places = (found + low if rows is None else numbers[found]).tolist()
+            for row, us in zip(places, late_us.tolist()):
+                self.late.append(LateMessage.of(progress.input, messages, row, us))
+                self.dead_bytes += self.late[-1].size
+
         if low < high:
             stamps = messages.timestamp[numbers]
             frame, offsets = decoded.frame.slice(low, high - low), messages.offset[numbers]
-            progress.add(frame, stamps, offsets, following, refuse)
+            progress.add(frame, stamps, offsets, following, refuse, late if self._keeps_late else None)
         progress.skip(following, int(last - first), int(skipped[1] - skipped[0]))
 
     def _skip(self, broken: Broken) -> None:

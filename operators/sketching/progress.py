@@ -18,7 +18,7 @@ from .panes import Place
 from .position import Input
 from .row_steps import Refuse
 from .silence import Rest
-from .sketcher import Sketcher
+from .sketcher import Late, Sketcher
 
 
 class Progress:
@@ -64,10 +64,11 @@ class Progress:
         offsets: np.ndarray,
         next_offset: int,
         refuse: Refuse,
+        late: Late | None = None,
     ) -> None:
         """Sketch decoded rows of these offsets; `next_offset` follows the last message they came from."""
         place = Place(self._rank, offsets)
-        found = self._sketcher.add(frame, self.time, timestamps_ms, refuse, place)
+        found = self._sketcher.add(frame, self.time, timestamps_ms, refuse, place, late)
         self.account += found
         self.next = max(self.next, next_offset)
         if found.counted or found.late:

@@ -26,6 +26,10 @@ from .sessions import PartialSessions
 _BROKEN = "the event time is out of range, or more than max_ahead past the clock or the message's timestamp"
 
 
+Late = Callable[[np.ndarray, np.ndarray], None]
+"""Called with the numbers of late rows, and by how many microseconds (int64) the watermark was past them."""
+
+
 class Sketcher:
     """The sketches of a stream's rows since the last `take`.
 
@@ -71,13 +75,15 @@ class Sketcher:
         timestamps_ms: np.ndarray | None = None,
         refuse: Refuse | None = None,
         place: Place | None = None,
+        late: Late | None = None,
     ) -> Account:
         """Sketch one partition's next rows, in their order.
 
         `place` says where they come from, which decides between rows of the same event time. `time` is the
         partition's and moves on; `timestamps_ms` are the messages' own timestamps, which help to find broken
         clocks. Rows that can't be counted are dead letters: `refuse` is called with their numbers and the
-        reason. Filtered rows need no event time and move none.
+        reason. `late` is called with the numbers of late ones, and by how many microseconds each is. Filtered
+        rows need no event time and move none.
 
         Raises `ValueError` for a frame without the source's columns.
         """
@@ -90,7 +96,7 @@ class Sketcher:
         if self._once is not None:
             left = self._once.mark(left, times, timestamps_ms, _offsets(frame, place))
         left, times = self._without_broken(left, times, timestamps_ms, refuse)
-        left, times, reached, late = self._without_late(left, times, time)
+        left, times, reached, missed = self._without_late(left, times, time, late)
         if self._once is not None:
             left, times, repeated = self._once.drop(left, times, refuse)
             filtered += repeated
@@ -99,7 +105,7 @@ class Sketcher:
             before = None if reached is None else reached[left.numbers]
             self._panes.add(left.frame, times, None if place is None else place.of(left.numbers), before)
         counted = self._count(left, times)
-        return Account(frame.height, counted, filtered, late, frame.height - counted - filtered - late)
+        return Account(frame.height, counted, filtered, missed, frame.height - counted - filtered - missed)
 
     @property
     def kept_bytes(self) -> int:
@@ -143,7 +149,7 @@ class Sketcher:
         return left.keep(~broken), times[~broken]
 
     def _without_late(
-        self, left: Stepped, times: np.ndarray, time: PartitionTime
+        self, left: Stepped, times: np.ndarray, time: PartitionTime, tell: Late | None
     ) -> tuple[Stepped, np.ndarray, np.ndarray | None, int]:
         """The rows that are not late, their times, what was reached before them, how many messages are late.
 
@@ -162,6 +168,8 @@ class Sketcher:
         count = int(late.sum())
         if not count:
             return left, times, reached, 0
+        if tell is not None:
+            tell(messages[late], (found - self._window.last_ends(of_messages))[late])
         on_time = ~(late[np.searchsorted(messages, left.numbers)] if exploded else late)
         return left.keep(on_time), times[on_time], reached, count
 

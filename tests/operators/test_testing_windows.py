@@ -92,3 +92,36 @@ def test_silence_and_backlogs_lose_and_double_nothing(stream: Stream) -> None:
     found = [told(tester.advance(1_000).finish()) for tester in (clocked, at_once)]
     assert clocked.account == Account(read=len(rows), counted=len(rows))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("stream", [HOPPING, SLIDING, SESSION])
+def test_windows_that_fill_show_what_is_new_and_close_whole_all_the_same(stream: Stream) -> None:
+    tester, quiet = StreamTester(stream), StreamTester(stream)
+    shown = []
+    for row in (at(1), at(2), at(33, "bob")):
+        tester.feed([row])
+        quiet.feed([row])
+        shown.append(sorted(tester.filling()["n"].to_list()))
+        assert tester.filling().height == 0
+    expected = {
+        HOPPING: [[1, 1, 1], [2, 2, 2], [1, 1, 1]],
+        SLIDING: [[1], [2], [1]],
+        SESSION: [[1], [2], [1]],
+    }
+    assert shown == expected[stream]
+    tester.feed([at(200)])
+    quiet.feed([at(200)])
+    assert told(tester) == told(quiet) != []
+
+
+def test_late_rows_say_how_late_they_are() -> None:
+    tester = StreamTester(HOPPING, partitions=2)
+    tester.feed([at(100), at(70), at(12.5), at(64)], 1)
+    # The watermark is at 95: the last window of the third row ended at 40, that of the fourth at 90.
+    assert [(late.partition, late.offset, late.late_by) for late in tester.late] == [
+        (1, 2, 55.0),
+        (1, 3, 5.0),
+    ]
+    sessions = StreamTester(SESSION)
+    sessions.feed([at(100), at(74.5), at(75.5)])
+    assert [(late.offset, late.late_by) for late in sessions.late] == [(1, 0.5)]

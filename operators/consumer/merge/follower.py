@@ -68,7 +68,7 @@ class LogMerger:
         self._hand_over = HandOver(plan)
         self._closed = closed
         self._stopping = stopping
-        self._due = 0.0
+        self._due = self._next_look = 0.0
         self._leaving = False
         self._last_known: list[LogState] = []
         self._inputs = set(plan.inputs)
@@ -109,7 +109,7 @@ class LogMerger:
                         self._take(message)
                     for merger in self.mergers.values():
                         merger.leave_out(self._gone)
-                self._emit()
+                self._give()
                 self._look_on()
                 if wall.monotonic() >= self._due:
                     self._keep()
@@ -119,6 +119,7 @@ class LogMerger:
                     if late or (not messages and self._at_end()):
                         break
             if self.finished:
+                self._emit()
                 self._emit_open()
             last = wall.monotonic() + _LAST_SECONDS
             self._keep()
@@ -262,6 +263,21 @@ class LogMerger:
         if not taken:
             about = {"topic": delta.topic, "partition": delta.partition, "offset": delta.first}
             log.info("left out %s at offset %d: its range was in already", delta.told, offset, extra=about)
+
+    def _give(self) -> None:
+        """Hand over what is due, and at checkpoints let the callback see what still fills, if it asks to."""
+        options = self._plan.options
+        due = wall.monotonic() >= self._next_look
+        if options.emit != "checkpoint" or due or self._stopping():
+            self._emit()
+        if options.emit == "close" or not due:
+            return
+        self._next_look = wall.monotonic() + options.checkpoint_seconds
+        for merger in self.mergers.values():
+            with self.lock:
+                tables = merger.updates()
+            for table in tables:
+                self._hand_over.show(table)
 
     def _emit(self) -> None:
         """Hand over the windows that the watermark has passed; a window counts only if its call returned."""

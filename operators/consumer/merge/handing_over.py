@@ -63,6 +63,11 @@ class HandOver:
         if self._sending:
             self._waiting.setdefault(partition, []).append(window)
 
+    def show(self, table: pa.Table) -> None:
+        """Let the callback see a window that fills. Raises what it raises."""
+        if self._on_window is not None:
+            self._on_window(table)
+
     def waiting(self, partition: int) -> list[ClosedWindow]:
         """The windows of a partition of the table topic that wait to be sent, oldest first."""
         return list(self._waiting.get(partition, ()))

@@ -57,7 +57,7 @@ class Merger:
         self._gone: set[str] = set()
         self.state = LogState()
         self._told = Told()
-        self._position = 0
+        self._position = self._updated = 0
         self._marks: dict[str, tuple[int, LogState]] = {}
         self._sources: dict[str, str] = {}
 
@@ -131,6 +131,11 @@ class Merger:
     def close_all(self) -> list[pa.Table]:
         """All windows that were not handed over as they are now; they stay open for later rows."""
         return [with_final(table, False) for table in self._open.filling(self._told)]
+
+    def updates(self) -> list[pa.Table]:
+        """The windows that fill, as they are now, if rows have come for them since the last call."""
+        since, self._updated = self._updated, self._position
+        return [with_final(table, False) for table in self._open.filling(self._told, since)]
 
     @property
     def open_windows(self) -> OpenWindows:

@@ -47,8 +47,11 @@ class OpenWindows(Protocol):
     def note(self, due: Due, told: Told, position: int) -> None:
         """Note in `told` that what `due` gave was handed over, with all of the log before `position`."""
 
-    def filling(self, told: Told) -> list[pa.Table]:
-        """All windows not told as they are now, closed or not, earliest first."""
+    def filling(self, told: Told, since: int = -1) -> list[pa.Table]:
+        """All windows not told as they are now, closed or not, earliest first.
+
+        Only those with rows of deltas from the offset `since` on.
+        """
 
     def origins(self) -> Iterable[Beginning]:
         """Where the log must be read again from to have all of these windows whole."""

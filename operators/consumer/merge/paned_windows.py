@@ -33,6 +33,7 @@ class _Part:
         self._stored: pa.Table | None = None
         self._table: pa.Table | None = None
         self.deltas = 0
+        self.arrived = -1
 
     def __len__(self) -> int:
         stored = 0 if self._stored is None else self._stored.num_rows
@@ -113,6 +114,7 @@ class PanedWindows:
             if end not in parts:
                 parts[end] = _Part(self._schema)
             parts[end].fold(rows)
+            parts[end].arrived = offset
 
     def close(self, closed_us: int, told: Told) -> None:
         """See `OpenWindows`."""
@@ -143,11 +145,11 @@ class PanedWindows:
         else:
             told.kept[due.end_us - self._window.size_us] = self._deltas(due.end_us)
 
-    def filling(self, told: Told) -> list[pa.Table]:
+    def filling(self, told: Told, since: int = -1) -> list[pa.Table]:
         """See `OpenWindows`."""
         closed = [ready.due.table() for ready in self._ready if ready.due is not None]
         latest = self._window.last_end(self._order[-1]) if self._order else EARLIEST
-        ends = list(self._ends(self._closed, latest))
+        ends = [end for end in self._ends(self._closed, latest) if self._arrived(end) >= since]
         return closed + [self._whole(end) for end in ends if self._fresh(end, told)]
 
     def origins(self) -> Iterable[Beginning]:
@@ -258,6 +260,14 @@ class PanedWindows:
         for pane in self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]:
             found += sum(part.deltas for at, part in self._panes[pane].parts.items() if at <= end)
         return found
+
+    def _arrived(self, end: int) -> int:
+        """The offset of the latest delta with rows of a window."""
+        held = self._order[
+            bisect_left(self._order, end - self._window.size_us) : bisect_left(self._order, end)
+        ]
+        parts = itertools.chain.from_iterable(self._panes[pane].parts.items() for pane in held)
+        return max((part.arrived for at, part in parts if at <= end), default=-1)
 
     def _fresh(self, end: int, told: Told) -> bool:
         """Whether a window holds anything that was not handed over, by this or an earlier merger."""

@@ -140,14 +140,17 @@ class SessionWindows:
         else:
             told.quiet = due.end_us, position
 
-    def filling(self, told: Told) -> list[pa.Table]:
+    def filling(self, told: Told, since: int = -1) -> list[pa.Table]:
         """See `OpenWindows`."""
         closed = [ready.due.table() for ready in self._ready]
         chosen = np.arange(self._length())
         if not len(chosen):
             return closed
         found, part = self._stretches(chosen).joined(self._gap)
-        now = self._untold(chosen, part, found, told)[part]
+        fresh = self._untold(chosen, part, found, told)
+        if since >= 0:
+            fresh &= self._arrived(chosen, part, found) >= since
+        now = fresh[part]
         return closed + ([self._made(chosen[now], part[now], found)] if now.any() else [])
 
     def origins(self) -> Iterable[Beginning]:
@@ -233,9 +236,14 @@ class SessionWindows:
     def _untold(self, at: np.ndarray, part: np.ndarray, found: Stretches, told: Told) -> np.ndarray:
         """Which sessions were not handed over as they are now, when silence closed them."""
         until_us, position = told.quiet
+        arrived = self._arrived(at, part, found)
+        return (found.last + np.int64(self._gap) > until_us) | (arrived >= position)
+
+    def _arrived(self, at: np.ndarray, part: np.ndarray, found: Stretches) -> np.ndarray:
+        """The offset of the latest delta of each session."""
         arrived = np.full(len(found), -1)
         np.maximum.at(arrived, part, self._at["arrived"][at])
-        return (found.last + np.int64(self._gap) > until_us) | (arrived >= position)
+        return arrived
 
     def _made(self, at: np.ndarray, part: np.ndarray, found: Stretches) -> pa.Table:
         """The table of some sessions, ordered by window and keys."""

@@ -62,9 +62,9 @@ class Worker:
         source = plan.stream.source
         assert not isinstance(source, FrameSource)
         remarks = RemarksBySource(plan.stream, plan.letters)
-        self._intake = Intake(source, remarks, plan.ends, self._keep, stopping)
+        self._intake = Intake(source, remarks, plan.ends, self._keep, stopping, plan.options.late is not None)
         self._ids = dict(plan.topic_ids)
-        own = {plan.options.dead_letters}
+        own = {plan.options.dead_letters, plan.options.late}
         self._search = TopicSearch(self._administration, plan.sources, plan.config, plan.partitions, own)
         self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
@@ -209,6 +209,7 @@ class Worker:
         chosen = intake.progress.keys() if inputs is None else inputs
         ready = [delta for delta in intake.ready if delta.input in chosen]
         dead = [letter for letter in intake.dead if letter.input in chosen]
+        late = [one for one in intake.late if one.letter.input in chosen]
         deltas = [*ready, *(p.delta() for w, p in intake.progress.items() if w in chosen and p.pending)]
         deltas[:-1] = [replace(delta, more=True) for delta in deltas[:-1]]
         if not deltas and not dead:
@@ -224,6 +225,9 @@ class Worker:
         for letter in dead:
             if (letters := plan.letters(letter.topic)) is not None:
                 messages.append(letter.outgoing(letters))
+        for message in late:
+            if (topic := plan.late_topic(message.letter.topic)) is not None:
+                messages.append(message.outgoing(topic))
         places = {}
         for delta in deltas:
             places[delta.input] = self._taking_up.committed(delta.input, delta.end)

@@ -1,0 +1,43 @@
+"""Late messages go unchanged to a topic of their own, if a run names one, and say how late they were.
+
+Value, key and headers are those of a dead letter (`dead_letters`), with `late_by` besides: by how many
+milliseconds the watermark of the message's partition was past the end of its last window when it came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..formats.messages import Messages
+from ..kafka.outgoing import Outgoing
+from .dead_letters import DeadLetter
+from .position import Input
+
+
+@dataclass(frozen=True, slots=True)
+class LateMessage:
+    """A message that came too late to be counted, by so many microseconds.
+
+    >>> letter = DeadLetter("posts", 0, 7, 0, "late", b"x")
+    >>> LateMessage(letter, 1_500_000).outgoing("posts.late").headers[0]
+    ('late_by', b'1500')
+    """
+
+    letter: DeadLetter
+    late_us: int
+
+    @classmethod
+    def of(cls, where: Input, messages: Messages, row: int, late_us: int) -> LateMessage:
+        """One message of a batch."""
+        reason = f"late: its last window ended {late_us / 1e6:.3f} s before its partition's watermark"
+        return cls(DeadLetter.of(where, messages, row, reason), late_us)
+
+    @property
+    def size(self) -> int:
+        """Its approximate size in bytes."""
+        return self.letter.size
+
+    def outgoing(self, topic: str) -> Outgoing:
+        """The message for the topic of late ones."""
+        found = self.letter.outgoing(topic)
+        return replace(found, headers=[("late_by", b"%d" % (self.late_us // 1000)), *found.headers])
