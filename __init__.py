@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .operators.consumer.group.reset import GroupInUse as GroupInUse
     from .operators.consumer.group.reset import reset as reset
+    from .operators.consumer.merge.limits import StateLimitError as StateLimitError
     from .operators.consumer.run import Run as Run
     from .operators.consumer.summary import Summary as Summary
     from .operators.definition.aggregate import Aggregate as Aggregate
@@ -136,6 +137,7 @@ _EXPORTS: dict[str, str] = {
     "ParquetSink": ".spark_udafs.sinks",
     "Run": ".operators.consumer.run",
     "SinkError": ".operators.sinks.sink",
+    "StateLimitError": ".operators.consumer.merge.limits",
     "SketchError": ".sketches.core.protocol",
     "Stream": ".stream",
     "StreamTester": ".operators.testing",

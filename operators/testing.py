@@ -62,8 +62,8 @@ class StreamTester:
 
     `partitions` is the number of partitions of each topic, `start` the time that the clock shows at first,
     `idle_seconds` the silence after which a partition is idle. Messages have the clock's time as their
-    timestamp. `refused` lists the rows that became dead letters, `late` those that a run with ``late=""`` would
-    send on. `sinks` are those of a run: what they send is seen with `sent`, what they write they write.
+    timestamp. `refused` lists the rows that became dead letters, `late` those that a run with ``late=""``
+    would send on. `sinks` are those of a run: what they send is seen with `sent`, what they write they write.
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count

@@ -32,7 +32,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     client = admin(settings)
     for table in stream.tables:
         partitions_of(admin(table.source.settings), table.topic)
-    found = input_topics(client, sources, {options.dead_letters})
+    found = input_topics(client, sources, {options.dead_letters, options.late})
     partitions, ids = found.partitions, found.ids
     group_id = options.group_id or _own_group(client, min(partitions))
     history = GroupHistory(client, settings, group_id, stream, partitions, ids)

@@ -74,6 +74,13 @@ class RunOptions:
         `checkpoint_seconds`, closed or not, as they are by then, if anything of them is new; ``"both"``. What
         is given out while it fills comes again, whole: `is_final` tells. Sinks take closed windows in any
         case.
+    state_bytes
+        The bytes of memory that the windows which still fill may take in this process; no limit if None. A
+        worker whose sketches take a quarter of that delivers them before the next checkpoint is due.
+    at_limit
+        What happens when the windows take more: ``"spill"`` moves them to temporary files (TMPDIR says
+        where), from which they are read as they close; ``"refuse"`` ends the run with a `StateLimitError`
+        that names the largest. A later run of the group goes on where it ended.
     checkpoint_seconds
         The time between checkpoints, at which everything read is delivered.
     idle_seconds
@@ -110,6 +117,8 @@ class RunOptions:
     dead_letters: str | None = ""
     late: str | None = None
     emit: Literal["close", "checkpoint", "both"] = "close"
+    state_bytes: int | None = None
+    at_limit: Literal["spill", "refuse"] = "spill"
     checkpoint_seconds: float = 1.0
     idle_seconds: float = 5.0
     metrics: str | int | None = None
@@ -124,6 +133,10 @@ class RunOptions:
         for name, least in _COUNTS.items():
             if type(given := getattr(self, name)) is not int or given < least:
                 raise ValueError(f"{name} is {given!r}; it is a whole number from {least} on")
+        if self.state_bytes is not None and (type(self.state_bytes) is not int or self.state_bytes < _LEAST):
+            raise ValueError(
+                f"state_bytes is {self.state_bytes!r}; it is a whole number from {_LEAST:,} on, or None"
+            )
         for name in _SECONDS:
             if not _is_positive(given := getattr(self, name)):
                 raise ValueError(f"{name} is {given!r}; it is a number of seconds above 0")
@@ -169,9 +182,11 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "delivery": get_args(DeliveryName),
     "until": (None, "latest"),
     "start": ("earliest", "latest"),
+    "at_limit": ("spill", "refuse"),
     "emit": ("close", "checkpoint", "both"),
 }
 _COUNTS = {"workers": 1, "table_partitions": 1, "keep_windows": 0}
+_LEAST = 1_000_000
 _SECONDS = ("checkpoint_seconds", "idle_seconds")
 _NAMES = ("group_id",)
 

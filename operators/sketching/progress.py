@@ -99,6 +99,11 @@ class Progress:
         self.next = max(self.next, next_offset)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the sketches since the last delta take."""
+        return self._sketcher.nbytes
+
+    @property
     def pending(self) -> bool:
         """Whether there is anything new since the last delta."""
         return self._told != (self.next, self.time, self.rest)

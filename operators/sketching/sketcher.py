@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from ...sketches.core.held import held_bytes
 from ..definition.stream import Stream
 from ..definition.windows import EARLIEST, Session
 from ..joins.once_each import once_each
@@ -131,6 +132,11 @@ class Sketcher:
     def __len__(self) -> int:
         """The number of groups: windows times keys."""
         return len(self._panes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that its sketches take."""
+        return held_bytes(self._panes)
 
     @property
     def messages(self) -> dict[int, int]:

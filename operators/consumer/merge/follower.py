@@ -29,6 +29,7 @@ from ..log.state import LogState
 from ..plan import Plan
 from .closed_windows import ClosedWindows
 from .handing_over import HandOver
+from .limits import keep_within
 from .merger import Merger
 from .place import LogPlace
 from .watch import LogWatch, OtherMergers
@@ -110,6 +111,8 @@ class LogMerger:
                     for merger in self.mergers.values():
                         merger.leave_out(self._gone)
                 self._give()
+                with self.lock:
+                    keep_within(self._plan.options, self.mergers.values())
                 self._look_on()
                 if wall.monotonic() >= self._due:
                     self._keep()

@@ -96,7 +96,8 @@ class PanedWindows:
         self._order: list[int] = []
         self._ready: deque[_Ready] = deque()
         self._closed = EARLIEST
-        self._slices = Slices(schema, window, self._main)
+        self._late: dict[int, list[tuple[int, _Part]]] = {}
+        self._slices = Slices(schema, window, self)
         self._for_now: Slices | None = None
 
     def take(self, table: pa.Table, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
@@ -113,6 +114,8 @@ class PanedWindows:
             parts = self._panes[pane].parts
             if end not in parts:
                 parts[end] = _Part(self._schema)
+                if end > self._window.first_end(pane):
+                    self._late.setdefault(end, []).append((pane, parts[end]))
             parts[end].fold(rows)
             parts[end].arrived = offset
 
@@ -123,6 +126,7 @@ class PanedWindows:
         for end in self._ends(self._closed, closed_us):
             self._put_aside(end, told)
         self._closed = closed_us
+        self._late = {end: late for end, late in self._late.items() if end > closed_us}
         while self._order and self._window.last_end(self._order[0]) <= closed_us:
             del self._panes[self._order.pop(0)]
 
@@ -168,7 +172,7 @@ class PanedWindows:
     def nbytes(self) -> int:
         """See `OpenWindows`."""
         parts = (part for pane in self._panes.values() for part in pane.parts.values())
-        return held_bytes(self._slices) + sum(part.nbytes for part in parts)
+        return self._slices.nbytes + sum(part.nbytes for part in parts)
 
     def largest(self) -> list[tuple[str, int]]:
         """See `OpenWindows`."""
@@ -183,6 +187,8 @@ class PanedWindows:
         }
         for at, table in on_disk({at: part.table() for at, part in parts.items()}).items():
             parts[at].store(table)
+        self._slices.spill()
+        self._for_now = None
 
     def _tell(self, ready: _Ready, told: Told) -> None:
         self._ready.popleft()
@@ -215,14 +221,12 @@ class PanedWindows:
             return self._panes[end - self._window.size_us].parts[end].table()
         # Asked for in the order of their ends, windows share their parts until rows are added.
         if self._for_now is None or not self._for_now.goes_on(end):
-            self._for_now = Slices(self._schema, self._window, self._main)
+            self._for_now = Slices(self._schema, self._window, self)
         return self._made(end, self._for_now)
 
     def _made(self, end: int, slices: Slices) -> pa.Table:
         start = end - self._window.size_us
-        parts = slices.parts(end, self._order)
-        parts += [part.kept_table() for part in self._behind(start, end)]
-        table = whole(self._schema, parts, start, end)
+        table = whole(self._schema, slices.parts(end, self._order), start, end)
         return self._of_last(table, end) if isinstance(self._window, Sliding) else table
 
     def _of_last(self, table: pa.Table, end: int) -> pa.Table:
@@ -242,13 +246,15 @@ class PanedWindows:
         part = self._panes[pane].parts.get(self._window.first_end(pane))
         return self._schema.empty_table() if part is None else part.kept_table()
 
-    def _behind(self, start: int, end: int) -> Iterator[_Part]:
-        """The rows in a window that are of some of their panes' windows only, this one among them."""
-        for pane in self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]:
-            parts = self._panes[pane].parts
-            if len(parts) > 1 or self._window.first_end(pane) not in parts:
-                first = self._window.first_end(pane)
-                yield from (parts[at] for at in sorted(parts) if first < at <= end)
+    def of_pane(self, pane_us: int, until_us: int) -> list[pa.Table]:
+        """See `PaneTables`."""
+        parts = self._panes[pane_us].parts
+        return [parts[end].kept_table() for end in sorted(parts) if end <= until_us]
+
+    def fallen_behind(self, after_us: int, until_us: int) -> list[tuple[int, pa.Table]]:
+        """See `PaneTables`."""
+        ends = sorted(end for end in self._late if after_us < end <= until_us)
+        return [(pane, part.kept_table()) for end in ends for pane, part in self._late[end]]
 
     def _deltas(self, end: int) -> int:
         """How many times deltas brought rows to a window."""

@@ -59,6 +59,7 @@ class SessionWindows:
         self._fresh: list[dict[str, np.ndarray]] = []
         self._chunks: dict[int, pa.Table] = {}
         self._next_chunk = 0
+        self._stored: set[int] = set()
         self._joined = 0
         self._origins: dict[int, LogState] = {}
         self._ready: deque[_Ready] = deque()
@@ -164,7 +165,8 @@ class SessionWindows:
     @property
     def nbytes(self) -> int:
         """See `OpenWindows`."""
-        return held_bytes(self._at, self._fresh, self._chunks)
+        chunks = [table for chunk, table in self._chunks.items() if chunk not in self._stored]
+        return held_bytes(self._at, self._fresh, chunks)
 
     def largest(self) -> list[tuple[str, int]]:
         """See `OpenWindows`."""
@@ -178,6 +180,7 @@ class SessionWindows:
         """See `OpenWindows`."""
         self._join()
         self._chunks = on_disk(self._chunks)
+        self._stored = set(self._chunks)
 
     def _length(self) -> int:
         """How many partial sessions there are, all of them in `_at`."""

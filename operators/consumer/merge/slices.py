@@ -5,35 +5,51 @@ of a block's ends all are made at once, from its last pane to its first, when th
 beginning of the next block grows by a pane at a time. This is van Herk's and Gil and Werman's way to running
 maxima, which needs no more of a sketch than that it merges. Other ways to sliding aggregates (two stacks)
 turn their stacks over wherever they happen to be; here the blocks lie fixed in time, so that a merger that
-reads the log again merges the same sketches in the same order, and gives the same bytes.
+reads the log again merges the same sketches in the same order, and gives the same bytes. Rows that were late
+for some windows of their pane join the block's beginning when the first window that counts them is made.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from ....sketches.core.held import held_bytes
 from ...definition.windows import EARLIEST, Paned
 from ...table.merge import Accumulator
 from ...table.schema import END, START, TIME_TYPE
+from .on_disk import on_disk
+
+
+class PaneTables(Protocol):
+    """Panes as `Slices` asks for them."""
+
+    def of_pane(self, pane_us: int, until_us: int) -> list[pa.Table]:
+        """The rows of a pane that count from a window on that ends by `until_us`."""
+
+    def fallen_behind(self, after_us: int, until_us: int) -> list[tuple[int, pa.Table]]:
+        """The rows, and their panes, that count from a window on that ends between these times.
+
+        Those that count in all windows of their pane are not among them.
+        """
 
 
 class Slices:
-    """Makes windows of one kind, in the order of their ends, of panes that don't change any more.
+    """Makes windows of one kind, in the order of their ends, of rows that don't change any more."""
 
-    `pane` gives the table of the pane that begins at a time.
-    """
-
-    def __init__(self, schema: pa.Schema, window: Paned, pane: Callable[[int], pa.Table]) -> None:
+    def __init__(self, schema: pa.Schema, window: Paned, panes: PaneTables) -> None:
         self._schema = schema
         self._window = window
-        self._pane = pane
+        self._panes = panes
         self._block: int | None = None
         self._ends: dict[int, pa.Table] = {}
         self._starts: list[int] = []
+        self._odd: list[tuple[int, pa.Table]] = []
+        self._stored = False
         self._beginning = Accumulator(schema)
         self._until = 0
         self._last = EARLIEST
@@ -42,33 +58,56 @@ class Slices:
         """Whether the window that ends then comes after those already made."""
         return end_us > self._last
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes."""
+        return held_bytes(self._beginning, self._odd) + (0 if self._stored else held_bytes(self._ends))
+
+    def spill(self) -> None:
+        """Move the ends of blocks to disk."""
+        self._ends, self._stored = on_disk(self._ends), True
+
     def parts(self, end_us: int, order: Sequence[int]) -> list[pa.Table]:
         """Tables that together are the window that ends at `end_us`; `order` has the panes' starts in order.
 
         The rows' own windows mean nothing: see `whole`.
         """
         size = self._window.size_us
-        start, self._last = end_us - size, end_us
+        start, last, until = end_us - size, self._last, self._until
+        self._last = end_us
         block = start - start % size
         if block != self._block:
-            self._enter(block, start, order)
+            self._enter(block, end_us, order)
+            last, until = end_us, self._until
         at = bisect_left(self._starts, start)
         for done in self._starts[:at]:
             del self._ends[done]
         del self._starts[:at]
         for pane in order[bisect_left(order, self._until) : bisect_left(order, end_us)]:
-            fold(self._beginning, self._pane(pane))
+            for table in self._panes.of_pane(pane, end_us):
+                fold(self._beginning, table)
         self._until = max(self._until, end_us)
+        for pane, table in self._panes.fallen_behind(last, end_us):
+            if pane < block + size:
+                self._odd.append((pane, table))
+            elif pane < until:
+                fold(self._beginning, table)
+        self._odd = [(pane, table) for pane, table in self._odd if pane >= start]
         found = [self._ends[self._starts[0]]] if self._starts else []
+        found += [table for _, table in self._odd]
         return found + ([self._beginning.table()] if len(self._beginning) else [])
 
-    def _enter(self, block: int, start: int, order: Sequence[int]) -> None:
-        following = block + self._window.size_us
-        end, self._ends = Accumulator(self._schema), {}
-        self._starts = list(order[bisect_left(order, start) : bisect_left(order, following)])
-        for pane in reversed(self._starts):
-            fold(end, self._pane(pane))
-            self._ends[pane] = end.table()
+    def _enter(self, block: int, end_us: int, order: Sequence[int]) -> None:
+        """Make the ends of a block, of all rows that count in the window that ends at `end_us`."""
+        start, following = end_us - self._window.size_us, block + self._window.size_us
+        end, self._ends, self._stored, self._odd = Accumulator(self._schema), {}, False, []
+        self._starts = []
+        for pane in reversed(order[bisect_left(order, start) : bisect_left(order, following)]):
+            if tables := self._panes.of_pane(pane, end_us):
+                for table in tables:
+                    fold(end, table)
+                self._starts.insert(0, pane)
+                self._ends[pane] = end.table()
         self._block, self._until, self._beginning = block, following, Accumulator(self._schema)
 
 

@@ -124,7 +124,7 @@ class Worker:
             self._look_for_topics()
             self._take_up(self._membership.assigned - self._intake.progress.keys())
             self._read()
-            full = self._intake.dead_bytes > _DEAD_LETTER_BYTES
+            full = self._intake.dead_bytes > _DEAD_LETTER_BYTES or self._holds_much()
             due = self._clock() >= self._due
             if due or full or self._all_read():
                 self._idleness.look(self._intake, self._positions(), anew=due)
@@ -140,10 +140,16 @@ class Worker:
         if self._plan.ends is not None or (fresh := self._search.look()) is None:
             return
         self._ids |= fresh.ids
-        for letters in dict.fromkeys(map(self._plan.letters, fresh.ids)):
-            if letters is not None:
-                ensure_topic(self._administration(), letters, 1, DEAD_LETTERS)
+        besides = (*map(self._plan.letters, fresh.ids), *map(self._plan.late_topic, fresh.ids))
+        for topic in dict.fromkeys(besides):
+            if topic is not None:
+                ensure_topic(self._administration(), topic, 1, DEAD_LETTERS)
         self._membership.subscribe(self._ids)
+
+    def _holds_much(self) -> bool:
+        """Whether the sketches take so much memory that they are delivered early."""
+        limit = self._plan.options.state_bytes
+        return limit is not None and sum(p.nbytes for p in self._intake.progress.values()) > limit // 4
 
     def _read(self) -> None:
         if self._ahead is None or not self._intake.progress:

@@ -1,0 +1,45 @@
+"""What the open windows of a run may take of memory, and what happens at that limit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from ..options import RunOptions
+from .merger import Merger
+
+log = logging.getLogger("streamgauge.kafka")
+
+
+class StateLimitError(Exception):
+    """The open windows of a run take more memory than its `state_bytes`; the message names the largest."""
+
+
+def keep_within(options: RunOptions, mergers: Collection[Merger]) -> None:
+    """Spill open windows to disk if they take more than `state_bytes`, or, as `at_limit` says, refuse.
+
+    Raises `StateLimitError` if they are not to be spilled, or take too much even then.
+    """
+    limit = options.state_bytes
+    if limit is None or (taken := sum(merger.state_bytes for merger in mergers)) <= limit:
+        return
+    told = _largest(mergers)
+    if options.at_limit == "spill":
+        for merger in mergers:
+            merger.open_windows.spill()
+        left = sum(merger.state_bytes for merger in mergers)
+        log.info("open windows took %s bytes and were moved to disk; %s are left", f"{taken:,}", f"{left:,}")
+        if left <= limit:
+            return
+        taken = left
+    raise StateLimitError(
+        f"open windows take {taken:,} bytes of memory, and state_bytes allows {limit:,}; the largest: "
+        f"{told}. Nothing is lost: a run with a higher state_bytes, or more mergers (table_partitions), goes "
+        "on from here; shorter windows and fewer keys take less"
+    )
+
+
+def _largest(mergers: Collection[Merger]) -> str:
+    found = [one for merger in mergers for one in merger.open_windows.largest()]
+    first = sorted(found, key=lambda one: -one[1])[:3]
+    return ", ".join(f"{words} ({size:,} bytes)" for words, size in first) or "none"
