@@ -91,7 +91,7 @@ def test_the_lines_for_trying_a_stream() -> None:
     names: dict[str, Any] = {}
     # All of the stream, but for its run.
     exec(block('from_kafka("posts", value=json').split("run = ")[0], names)
-    exec(block("StreamTester"), names)
+    exec(block("StreamTester(posts)"), names)
 
 
 def test_the_lines_for_other_formats() -> None:
@@ -150,3 +150,13 @@ def test_the_lines_for_sketches() -> None:
     names = {"column": column, "stored": bytes(streamgauge.HLL(lg_k=12).update(column + 5_000))}
     exec(block("HLL(lg_k=12)"), names)
     assert names["merged"].estimate() == pytest.approx(15_000, rel=0.05)
+
+
+def test_the_lines_about_windows() -> None:
+    names: dict[str, Any] = {}
+    exec(block("by_user.session"), names)
+    assert names["table"].column("user").to_pylist() == ["ann"]
+    for stream in ("rolling", "latest"):
+        tester = names["StreamTester"](names[stream])
+        tester.feed([{"user": "ann", "page": "a", "at": 1_767_225_600}])
+        assert tester.finish().windows()["clicks"].to_list() == [1] * (60 if stream == "rolling" else 1)

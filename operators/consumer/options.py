@@ -65,10 +65,10 @@ class RunOptions:
     dead_letters
         The topic for messages that can't be counted: ``"<topic>.dead-letters"`` if empty; None drops them.
     late
-        The topic for messages that come when all of their windows are over: ``"<topic>.late"`` if empty,
-        None only counts them. They go there as they came, with a header `late_by` that says how late, in the
-        transaction of the checkpoint. Of rows that the merger alone knows to be late, since their partition
-        had been silent while others went on, only the number is known.
+        The topic for messages that come when all of their windows are over: ``"<topic>.late-messages"`` if
+        empty; None only counts them. They go there as they came, with a header `late_by` that says how late,
+        in the transaction of the checkpoint. Of rows that the merger alone knows to be late, since their
+        partition had been silent while others went on, only the number is known.
     emit
         When `on_window` gets windows: ``"close"``, as they close; ``"checkpoint"``, every
         `checkpoint_seconds`, closed or not, as they are by then, if anything of them is new; ``"both"``. What
@@ -173,9 +173,9 @@ class RunOptions:
         """Where the late messages of a topic go, if anywhere.
 
         >>> RunOptions().late_topic("posts"), RunOptions(late="").late_topic("posts")
-        (None, 'posts.late')
+        (None, 'posts.late-messages')
         """
-        return f"{topic}.late" if self.late == "" else self.late
+        return f"{topic}.late-messages" if self.late == "" else self.late
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_NOT_BY_PATTERN = re.compile(r"__.*|.*\.dead-letters|.*\.(table|windows)\.[0-9a-f]{16}")
+_NOT_BY_PATTERN = re.compile(r"__.*|.*\.(dead-letters|late-messages)|.*\.(table|windows)\.[0-9a-f]{16}")
 
 
 def asked_for(topic: str | Sequence[str]) -> tuple[str, ...]:

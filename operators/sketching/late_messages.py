@@ -19,7 +19,7 @@ class LateMessage:
     """A message that came too late to be counted, by so many microseconds.
 
     >>> letter = DeadLetter("posts", 0, 7, 0, "late", b"x")
-    >>> LateMessage(letter, 1_500_000).outgoing("posts.late").headers[0]
+    >>> LateMessage(letter, 1_500_000).outgoing("posts.late-messages").headers[0]
     ('late_by', b'1500')
     """
 
