@@ -46,9 +46,9 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     if options.group_id is not None:
         history.claim()
     besides = (*map(options.dead_letter_topic, partitions), *map(options.late_topic, partitions))
-    for topic in dict.fromkeys(besides):
-        if topic is not None:
-            ensure_topic(client, topic, 1, DEAD_LETTERS)
+    for beside in dict.fromkeys(besides):
+        if beside is not None:
+            ensure_topic(client, beside, 1, DEAD_LETTERS)
     for topic in wanted:
         ensure_topic(client, topic.name, topic.partitions or table_partitions, topic.config)
     bounded, from_now = options.until == "latest", options.start == "latest"

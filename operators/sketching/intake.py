@@ -106,7 +106,7 @@ class Intake:
         self.ready = [] if inputs is None else [d for d in self.ready if d.input not in inputs]
         self.dead = [] if inputs is None else [letter for letter in self.dead if letter.input not in inputs]
         self.late = [] if inputs is None else [one for one in self.late if one.letter.input not in inputs]
-        self.dead_bytes = sum(letter.size for letter in (*self.dead, *self.late))
+        self.dead_bytes = sum(one.size for one in self.dead) + sum(one.size for one in self.late)
 
     def take(self, messages: Messages) -> None:
         """Sketch a batch of messages, except those of partitions not taken up or outside their range."""

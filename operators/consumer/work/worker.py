@@ -141,9 +141,9 @@ class Worker:
             return
         self._ids |= fresh.ids
         besides = (*map(self._plan.letters, fresh.ids), *map(self._plan.late_topic, fresh.ids))
-        for topic in dict.fromkeys(besides):
-            if topic is not None:
-                ensure_topic(self._administration(), topic, 1, DEAD_LETTERS)
+        for beside in dict.fromkeys(besides):
+            if beside is not None:
+                ensure_topic(self._administration(), beside, 1, DEAD_LETTERS)
         self._membership.subscribe(self._ids)
 
     def _holds_much(self) -> bool:
