@@ -10,6 +10,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
+from .avro_blocks import check_blocks
 from .avro_schema import Names, for_reading, kind_of, load, other_times, takes_no_bytes, walk
 from .one_by_one import Misread, Read
 
@@ -53,6 +54,7 @@ def container_reading(reader: Loaded, tagged: bool) -> Read:
 
         file = BytesIO(data)
         try:
+            check_blocks(data)
             found = compiled(file, wanted, return_named_type=tagged)
             told = found.metadata.get("avro.schema", "")
             if told not in known:

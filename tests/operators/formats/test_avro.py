@@ -15,8 +15,10 @@ import pytest
 
 from streamgauge.operators.definition.decoders import decoder_definition
 from streamgauge.operators.formats.avro import avro
+from streamgauge.operators.formats.avro_blocks import check_blocks
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages
+from streamgauge.operators.formats.one_by_one import Misread
 
 from .avro_records import Maker, row, written
 
@@ -256,6 +258,16 @@ def test_container_files_are_lists_of_records_read_by_the_readers_schema() -> No
     assert "No default value for field actor" in found.reasons[3]
     for codec in ("null", "snappy", "bzip2", "xz"):
         assert decode(decoder, [container(many, codec=codec)]).frame["records"].list.len().to_list() == [50]
+
+
+@pytest.mark.parametrize("codec", ["deflate", "bzip2", "xz", "snappy", "null"])
+def test_what_is_packed_too_well_is_not_unpacked(codec: str) -> None:
+    whole = container(["x" * 1_000_000], "string", codec)
+    check_blocks(memoryview(whole), 1_000_010)
+    with pytest.raises(Misread, match="unpacked, it has more than 999,999 bytes"):
+        check_blocks(memoryview(whole), 999_999)
+    claim = whole[: whole.index(b"x" * 9)] if codec == "null" else whole[:-40]
+    assert "not an Avro container file" in decode(avro("string", many="r"), [claim]).reasons[0]
 
 
 def test_it_pickles_and_is_written_down() -> None:
