@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from ...sketches.core.jit import kernel
-from ..sketching.grouping import hash_keys
+from ..sketching.grouping import hash_keys, refill
 
 _OLDEST = pl.CompatLevel.oldest()
 _FEW = 1024
@@ -61,16 +61,6 @@ def _find(h1, h2, slots, known1, known2, row_of, numbers):
             at = (at + np.uint64(1)) & mask
 
 
-@kernel
-def _refill(slots, known1, n):
-    mask = np.uint64(len(slots) - 1)
-    for entry in range(n):
-        at = known1[entry] & mask
-        while slots[at] >= 0:
-            at = (at + np.uint64(1)) & mask
-        slots[at] = entry
-
-
 class Contents:
     """The rows of a table by their keys.
 
@@ -104,10 +94,10 @@ class Contents:
         """Give keys their rows, in order: key i has row ``numbers[i]`` of `rows`, or none for -1."""
         h1, h2 = _hashes(keys)
         given = np.arange(len(h1)) if numbers is None else numbers
+        pointed = np.where(given < 0, np.int64(-1), given + self._height)
         at = 0
         while True:
             index = self._slots, self._known1, self._known2, self._row_of
-            pointed = np.where(given < 0, np.int64(-1), given + self._height)
             at, self._n = _point(h1, h2, pointed, at, *index, self._n)
             if at == len(h1):
                 break
@@ -171,7 +161,7 @@ class Contents:
         self._n = len(entries)
         for old, new in zip(held, (self._known1, self._known2, self._row_of)):
             new[: self._n] = old[entries]
-        _refill(self._slots, self._known1, self._n)
+        refill(self._slots, self._known1, self._n)
 
 
 def _hashes(keys: Keys) -> tuple[np.ndarray, np.ndarray]:

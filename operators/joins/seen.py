@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...sketches.core.jit import kernel
 from ..definition.deduplication import MANY, TooManyIds
 from ..definition.windows import EARLIEST
-from ..sketching.grouping import hash_keys
+from ..sketching.grouping import hash_keys, refill
 
 _BUCKETS = 8
 """The offset to read again from is kept for stretches of this part of `within`."""
@@ -51,16 +51,6 @@ def _look(h1, h2, times, known, start, within, slots, known1, known2, low, high,
                 break
             at = (at + np.uint64(1)) & mask
     return len(h1), n
-
-
-@kernel
-def _refill(slots, known1, n):
-    mask = np.uint64(len(slots) - 1)
-    for entry in range(n):
-        at = known1[entry] & mask
-        while slots[at] >= 0:
-            at = (at + np.uint64(1)) & mask
-        slots[at] = entry
 
 
 class Seen:
@@ -165,4 +155,4 @@ class Seen:
         self._room(2 * room if 2 * self._n > room else room)
         for old, new in zip(held, (self._known1, self._known2, self._low, self._high)):
             new[: self._n] = old[keep]
-        _refill(self._slots, self._known1, self._n)
+        refill(self._slots, self._known1, self._n)

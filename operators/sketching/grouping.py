@@ -55,7 +55,8 @@ def _look_up(h1, h2, start, slots, known1, known2, n, numbers, firsts):
 
 
 @kernel
-def _refill(slots, known1, n):
+def refill(slots, known1, n):
+    """Put `n` entries into empty slots, by the first halves of their hashes."""
     mask = np.uint64(len(slots) - 1)
     for group in range(n):
         at = known1[group] & mask
@@ -155,7 +156,7 @@ class GroupIndex:
         room = len(self._slots) // 2
         self._known1 = np.concatenate([self._known1, np.empty(room - len(self._known1), np.uint64)])
         self._known2 = np.concatenate([self._known2, np.empty(room - len(self._known2), np.uint64)])
-        _refill(self._slots, self._known1, self._n)
+        refill(self._slots, self._known1, self._n)
 
     def _remember(self, rows: np.ndarray, starts: np.ndarray, keys: Sequence[pa.Array]) -> None:
         self._starts.append(np.asarray(starts, np.int64)[rows])
