@@ -79,6 +79,16 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(told, ensure_ascii=False, default=str)
 
 
+class _TextFormatter(logging.Formatter):
+    """A record as text, tracebacks included, with the logins within URLs hidden."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
+
+
 def log_to(
     stream: TextIO | None = None, *, format: LogFormat = "text", level: int | str = logging.INFO
 ) -> Callable[[], None]:
@@ -105,8 +115,7 @@ def log_to(
     root, handler = logging.getLogger("streamgauge"), logging.StreamHandler(stream or sys.stderr)
     before = root.level
     root.setLevel(level)  # raises `ValueError` for a level that isn't known
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(JsonFormatter() if format == "json" else text)
+    handler.setFormatter(JsonFormatter() if format == "json" else _TextFormatter())
     root.addHandler(handler)
 
     def undo() -> None:
