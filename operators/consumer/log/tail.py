@@ -63,7 +63,9 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
     Raises `KafkaException` if the brokers don't answer, `Refused` if this user may not read it, `DeltaError`
     for a damaged delta.
     """
-    settings = {**member_config(config, topic), "enable.partition.eof": True}
+    # A broker keeps a fetch at the end of a partition for so long, and who takes partitions up waits for it.
+    soon = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    settings = {**member_config(config, topic), **soon}
     consumer = Consumer(settings, logger=LIBRARY_LOG)
     try:
         while True:
@@ -86,6 +88,8 @@ def _read(consumer: Consumer, topic: str, starts: Mapping[int, int]) -> dict[int
     consumer.assign([KafkaPartition(topic, partition, start) for partition, start in starts.items()])
     # If somebody writes all the time, there is always more, and the end is never reported.
     ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
+    for partition, start in starts.items():
+        found[partition].end = ends[partition] if start >= ends[partition] else -1
     deadline = time.monotonic() + _SECONDS
     while any(tail.end < 0 for tail in found.values()):
         messages = consumer.consume(500, 0.1)
