@@ -252,6 +252,7 @@ class Run:
             self._wake.clear()
             self._look_at(self._topics.look)
             self._lookout.look(self._inputs())
+            self._merger.look()
             if not (self._stop.is_set() or self._merger.finished):
                 error = self._workers.look()
                 self._errors += [error] if error is not None else []

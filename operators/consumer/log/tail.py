@@ -88,8 +88,9 @@ def _read(consumer: Consumer, topic: str, starts: Mapping[int, int]) -> dict[int
     consumer.assign([KafkaPartition(topic, partition, start) for partition, start in starts.items()])
     # If somebody writes all the time, there is always more, and the end is never reported.
     ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
-    for partition, start in starts.items():
-        found[partition].end = ends[partition] if start >= ends[partition] else -1
+    for at, start in starts.items():
+        if start >= ends[at]:
+            found[at].end = ends[at]
     deadline = time.monotonic() + _SECONDS
     while any(tail.end < 0 for tail in found.values()):
         messages = consumer.consume(500, 0.1)

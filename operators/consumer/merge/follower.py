@@ -126,9 +126,11 @@ class LogMerger:
                 self._emit_open()
             last = wall.monotonic() + _LAST_SECONDS
             self._keep()
-            while self._place.behind and (self._draining() or wall.monotonic() < last):
+            # What waits to be sent by a bounded run is part of its result.
+            while self._place.behind and (self._patient or wall.monotonic() < last):
                 self._consumer.poll(_PAUSE_SECONDS)
                 self._keep()
+            self._hand_over.check_empty()
         except Stopped as error:
             log.warning("stopped before the merger's place was kept: %s", error)
         finally:
@@ -137,6 +139,10 @@ class LogMerger:
             as_exception(self._consumer.close)
             self._place.close()
             self._look_away()
+
+    def look(self) -> None:
+        """Say so if a sink or a callback holds it up; called from another thread."""
+        self._hand_over.look()
 
     def states(self) -> list[LogState]:
         """What each partition of the log says about the whole run; the same once all are read.
@@ -194,6 +200,11 @@ class LogMerger:
         watch = self._watch
         mergers = list(self.mergers.values()) or ([watch.merger] if watch is not None else [])
         return bool(mergers) and all(m.reached(self._plan.ends) for m in mergers)
+
+    @property
+    def _patient(self) -> bool:
+        """Whether it waits, however long, until its place and what goes with it are kept."""
+        return self._draining() or (self._hand_over.sends and not self._stopping())
 
     def _read(self) -> list[Message]:
         """New messages of the log as soon as there are any; `consume` alone would wait for a full batch."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import time as wall
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
@@ -22,6 +23,7 @@ log = logging.getLogger("streamgauge.kafka")
 _FULL_BYTES = 64 * 1024 * 1024
 """What may wait to be sent before it is sent, whatever the time."""
 _TRY_SECONDS = 30.0
+_SLOW_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
 _HOPELESS = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ENAMETOOLONG}
 """Errors of a disk that waiting won't mend."""
@@ -41,6 +43,9 @@ class HandOver:
         self._writing = [sink for sink in options.sinks if isinstance(sink, WritingSink)]
         self._sending = [sink for sink in options.sinks if isinstance(sink, MessageSink)]
         self._waiting: dict[int, list[ClosedWindow]] = {}
+        self._bytes: dict[int, int] = {}
+        self._since: tuple[float, ClosedWindow] | None = None
+        self._table_topic = plan.table_topic
 
     @property
     def sends(self) -> bool:
@@ -50,18 +55,31 @@ class HandOver:
     @property
     def full(self) -> bool:
         """Whether so much waits that it must be sent before more windows are taken."""
-        windows = (window for waiting in self._waiting.values() for window in waiting)
-        return sum(window.table.nbytes for window in windows) > _FULL_BYTES
+        return sum(self._bytes.values()) > _FULL_BYTES
 
     def take(self, partition: int, table: pa.Table, final: bool) -> None:
         """Hand a window over. Raises what the callback raises, and `SinkError` if a sink can't write it."""
+        window = ClosedWindow(table, partition, final, self._origin)
+        self._since = wall.monotonic(), window
         if self._on_window is not None:
             self._on_window(table)
-        window = ClosedWindow(table, partition, final, self._origin)
         for sink in self._writing:
             _write(sink, window)
+        self._since = None
         if self._sending:
             self._waiting.setdefault(partition, []).append(window)
+            self._bytes[partition] = self._bytes.get(partition, 0) + table.nbytes
+
+    def look(self) -> None:
+        """Say so, once a window, if handing it over takes long; called from another thread."""
+        since = self._since
+        if since is not None and wall.monotonic() - since[0] > _SLOW_SECONDS:
+            self._since = None
+            log.warning(
+                "handing over %s takes more than %.0f s; nothing is lost, but until it returns no further "
+                "window is told, and the table topic %r grows on the brokers' disks",
+                *(told_of(since[1]), _SLOW_SECONDS, self._table_topic),
+            )
 
     def show(self, table: pa.Table) -> None:
         """Let the callback see a window that fills. Raises what it raises."""
@@ -81,12 +99,25 @@ class HandOver:
 
     def sent(self, partition: int, count: int) -> None:
         """Note that the first so many windows of a partition were sent."""
-        del self._waiting.get(partition, [])[:count]
+        waiting = self._waiting.get(partition, [])
+        del waiting[:count]
+        self._bytes[partition] = sum(window.table.nbytes for window in waiting)
+
+    def check_empty(self) -> None:
+        """Say so if windows could not be sent before the end. Raises `SinkError` if no later run will."""
+        left = [window for waiting in self._waiting.values() for window in waiting]
+        if not left:
+            return
+        told = f"{len(left)} window{'s' * (len(left) > 1)}, first {told_of(left[0])}, could not be sent to {self._sending}"
+        if not self._origin.named:
+            raise SinkError(f"{told}; start the run again, or give it a group_id so that a later one can")
+        log.warning("%s; the next run of the group hands them over again", told)
 
     def forget(self, partitions: Iterable[int]) -> None:
         """Drop what waits of these partitions: other members have them, and hand it over again."""
         for partition in partitions:
             self._waiting.pop(partition, None)
+            self._bytes.pop(partition, None)
 
 
 def _told(sink: Sink, window: ClosedWindow) -> str:

@@ -43,3 +43,15 @@ def test_two_runs_share_a_group_and_hand_over(posts, same) -> None:
     assert two.wait(60).account == topic.one_pass()[1]
     run(topic.stream, RunOptions(until="latest", **options))
     same(windows.table(), topic.one_pass()[0])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("delivery", [*DELIVERIES, "effectively_once", "at_most_once"])
+def test_hundreds_of_input_partitions(posts, same, delivery: str) -> None:
+    topic, windows = posts(320), Windows()
+    options = {"delivery": delivery, "until": "latest", "group_id": topic.topic, "on_window": windows}
+    for n in (8_000, 4_000):
+        topic.send(n)
+        summary = run(topic.stream, RunOptions(**options))
+        assert (summary.account, summary.duplicates, summary.lag) == (topic.one_pass()[1], 0, 0)
+    same(windows.table(), topic.one_pass()[0])

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge import ToParquet
+from streamgauge import ToKafka, ToParquet
 from streamgauge.operators.consumer.merge import handing_over
 from streamgauge.operators.consumer.merge.handing_over import HandOver
 from streamgauge.operators.consumer.options import RunOptions
@@ -90,7 +90,57 @@ def test_a_sink_that_fails_ends_the_run_and_is_named_with_the_window(
     assert sink.times == 98 and len(written) == 1
 
 
+def test_a_callback_that_takes_long_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(handing_over, "_SLOW_SECONDS", 0.0)
+    held: list[HandOver] = []
+
+    def slow(table: Any) -> None:
+        for _ in range(2):
+            held[0].look()
+
+    held.append(hand_over(on_window=slow))
+    held[0].look()
+    assert caplog.text == ""
+    held[0].take(0, table(), final=True)
+    held[0].look()
+    assert len(caplog.records) == 1
+    assert "handing over the window 2026-01-01 00:00:00" in caplog.text and "'table' grows" in caplog.text
+
+
 def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(SinkError, match=r"ToParquet\(folder=.*NotADirectoryError"):
         hand_over(ToParquet(tmp_path / "file")).take(0, table(), final=True)
+
+
+def test_windows_that_could_not_be_sent_before_the_end_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    named, own = (hand_over(ToKafka("answers"), group_id=name) for name in ("group", None))
+    for handing in (named, own):
+        handing.check_empty()
+        handing.take(0, table(), final=True)
+        handing.take(0, table(), final=True)
+        handing.sent(0, 1)
+    assert caplog.text == ""
+    named.check_empty()
+    assert "1 window, first the window 2026-01-01 00:00:00" in caplog.text
+    assert "the next run of the group hands them over again" in caplog.text
+    with pytest.raises(
+        SinkError, match=r"could not be sent to \[ToKafka\(to='answers'\)\]; start the run again"
+    ):
+        own.check_empty()
+    own.forget([0])
+    own.check_empty()
+
+
+def test_so_much_may_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    handing, one = hand_over(ToKafka("answers")), table()
+    monkeypatch.setattr(handing_over, "_FULL_BYTES", 3 * one.nbytes)
+    for partition in (0, 1, 0):
+        handing.take(partition, one, final=True)
+        assert not handing.full
+    handing.take(1, one, final=True)
+    assert handing.full and len(handing.waiting(0)) == len(handing.waiting(1)) == 2
+    handing.sent(1, 2)
+    assert not handing.full
