@@ -27,7 +27,7 @@ class ToKafka:
     array of several, none without keys. Messages of one key lie in one partition, the one that Java's clients
     choose. The header `final` is 1 for a window that will not come again; one that only silence has closed
     may, whole, and then replaces the earlier by its `window_start` and key. Dates are ISO 8601, bytes are
-    hexadecimal, and numbers that aren't finite are null.
+    hexadecimal, and numbers that aren't finite are text: ``"NaN"``, ``"Infinity"``.
 
     The topic is made, with one partition, unless it is there. Read it with
     ``isolation.level=read_committed``. Raises `ValueError` for a topic without a name.

@@ -108,7 +108,8 @@ class HandOver:
         left = [window for waiting in self._waiting.values() for window in waiting]
         if not left:
             return
-        told = f"{len(left)} window{'s' * (len(left) > 1)}, first {told_of(left[0])}, could not be sent to {self._sending}"
+        many = f"{len(left)} window{'s' * (len(left) > 1)}"
+        told = f"{many}, first {told_of(left[0])}, could not be sent to {self._sending}"
         if not self._origin.named:
             raise SinkError(f"{told}; start the run again, or give it a group_id so that a later one can")
         log.warning("%s; the next run of the group hands them over again", told)
