@@ -12,7 +12,8 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from streamgauge.operators.definition.stream import Step, Stream
+from streamgauge.operators.definition.steps import Step
+from streamgauge.operators.definition.stream import Stream
 from streamgauge.spark_udafs.merge.partials import ACCOUNT
 
 from .planned import Query, account, letters_of, rows
