@@ -2,7 +2,7 @@
 # make test    everything that must hold: style, types, tests with a real broker and a real Spark
 # make quick   the developer's loop: style, types, and the tests that need neither
 # make bench   every speed claim against its peer, as a table
-# make soak    long fault and load campaigns, 100,000 broken images of sketches among them
+# make soak    long campaigns: 500 faults, 250 M tuples, 100,000 broken images of sketches (docs/faults.md)
 # make bounds  the laws once more with every array access of the kernels checked (five to ten minutes)
 # make clean   remove the virtual environment and caches
 
