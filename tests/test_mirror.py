@@ -78,6 +78,7 @@ TOGETHER = {
     "operators/serving/kept.py": "operators/serving/test_live.py",
     "operators/serving/recalling.py": "operators/serving/test_following.py",
     "operators/serving/rollups.py": "operators/serving/test_answers.py",
+    "operators/serving/rows.py": "operators/serving/test_answers.py",
     "operators/serving/view.py": "operators/serving/test_live.py",
     "operators/sinks/to_kafka.py": "operators/sinks/test_sink.py",
     "operators/sinks/to_parquet.py": "operators/sinks/test_sink.py",

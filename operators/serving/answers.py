@@ -15,14 +15,16 @@ from ..definition.windows import EARLIEST
 from ..table.schema import aggregates_of, keys_of
 from .asked import ASKED, column_of, needs
 from .question import BadQuestion, Question, Where
-from .rollups import Deadline, Rollups, Wanted
-from .rows import ordered
+from .rollups import Deadline, Rollups, Wanted, apart
+from .rows import first, ordered
 from .view import Gap, ServedWindow, TableView
 from .wanted import wanted_keys
 
 MOST_WINDOWS = 100_000
 MOST_ROWS = 10_000_000
 MOST_ANSWERS = 100_000
+MOST_FIRST = 100
+"""Up to so many rows in an order, only their own groups are merged in full."""
 
 
 class TooMuch(ValueError):
@@ -130,7 +132,16 @@ def answer(
             raise BadQuestion(
                 f"columns: {unknown[0]} is not a column of {view.name}; it has {_listed(aggregates)}"
             )
-        rows = ordered(merged(chosen, columns, question.where), question, deadline)
+        few = question.limit is not None and question.limit <= MOST_FIRST and question.every == "span"
+        if few and by and chosen and question.order.removeprefix("-") in columns and not apart(view.schema):
+            _check(chosen, limits)
+            wanted = Wanted(columns, by, wanted_keys(view.schema, question.where.keys))
+            try:
+                rows = first(view, question, chosen, wanted, rollups, deadline)
+            except SketchError as error:
+                raise BadQuestion(str(error)) from None
+        else:
+            rows = ordered(merged(chosen, columns, question.where), question, deadline)
     elif question.kind == "sets":
         one, other = (column_of(view, name, "sets") for name in (question.column, question.other))
         others, span_of_others = _chosen(view, question.other_where or question.where)
@@ -138,8 +149,7 @@ def answer(
             merged(chosen, (one,), question.where),
             merged(others, (other,), question.other_where or question.where),
         ]
-        apart = question.every != "span"
-        rows = needs("sets").answer(tables, one, other, by, apart)
+        rows = needs("sets").answer(tables, one, other, by, question.every != "span")
         chosen = sorted({*chosen, *others}, key=lambda window: (window.start, window.end, window.partition))
         span = min(span[0], span_of_others[0]), _later(span[1], span_of_others[1])
     else:

@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -58,6 +59,12 @@ class Wanted:
     where: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
 
+def apart(schema: pa.Schema) -> bool:
+    """Whether the windows of a table lie differently for each group, or it isn't known how they lie."""
+    told = windows_told(schema)
+    return told is None or told.kind == "trailing"
+
+
 class Rollups:
     """Merges windows of one table or of several; threads may share it."""
 
@@ -68,38 +75,52 @@ class Rollups:
         self,
         schema: pa.Schema,
         windows: Sequence[ServedWindow],
-        shape: Wanted,
+        wanted: Wanted,
         every: Every,
         deadline: Deadline = Deadline(),
     ) -> pa.Table:
-        """The table of these windows, ordered by start, end and partition, in this shape.
+        """The table of these windows, ordered by start, end and partition, in this wanted.
 
         Raises `SketchError` for windows that don't fit into the wanted ones or overlap, and `OutOfTime`.
         """
-        return _Merging(self._kept, schema, shape, deadline).table(windows, every)
+        return _Merging(self._kept, schema, wanted, deadline).table(windows, every)
+
+    def answered(
+        self,
+        schema: pa.Schema,
+        windows: Sequence[ServedWindow],
+        wanted: Wanted,
+        deadline: Deadline,
+    ) -> pl.DataFrame:
+        """The answers of one column over the whole span of these windows, a row a group, in no order.
+
+        The merged sketches are answered as they are, without being written first. Raises as `table` does.
+        """
+        return _Merging(self._kept, schema, wanted, deadline).answered(windows)
 
 
 class _Merging:
     """The merging for one request."""
 
-    def __init__(self, kept: Results, schema: pa.Schema, shape: Wanted, deadline: Deadline) -> None:
+    def __init__(self, kept: Results, schema: pa.Schema, wanted: Wanted, deadline: Deadline) -> None:
         self._kept = kept
         self._deadline = deadline
-        self._shape = shape
+        self._wanted = wanted
         self._keys = keys_of(schema)
         self._told = windows_told(schema)
+        self._apart = apart(schema)
         self._metadata = schema.metadata
         self._types = {key: schema.field(key).type for key in self._keys}
         aggregates = aggregates_of(schema)
-        self._aggregates = {name: aggregates[name] for name in shape.columns}
-        self._rolled = set(shape.by) != set(self._keys)
-        kept_types = {key: self._types[key] for key in shape.by}
+        self._aggregates = {name: aggregates[name] for name in wanted.columns}
+        self._rolled = set(wanted.by) != set(self._keys)
+        kept_types = {key: self._types[key] for key in wanted.by}
         self._out = table_schema(kept_types, self._aggregates, None)
 
     def table(self, windows: Sequence[ServedWindow], every: Every) -> pa.Table:
         if not windows:
             return self._out.empty_table()
-        if every != "window" and (self._told is None or self._told.kind == "trailing"):
+        if every != "window" and self._apart:
             return self._one_by_one(windows, every)
         if every == "window":
             return self._by_window(windows)
@@ -112,6 +133,28 @@ class _Merging:
             for start, group in groupby(chosen, lambda window: window.start - window.start % size)
         ]
         return pa.concat_tables(spans)
+
+    def answered(self, windows: Sequence[ServedWindow]) -> pl.DataFrame:
+        chosen = self._chosen(windows, "span")
+        key = "answered", self._wanted, tuple(window.version for window in chosen)
+
+        def make() -> pl.DataFrame:
+            column = self._wanted.columns[0]
+            folded = self._accumulated(self._parts(chosen))
+            frame = pl.DataFrame(pl.from_arrow(folded.keys_table()))
+            found = folded.answers(column)
+            start, end = chosen[0].start, max(window.end for window in chosen)
+            times = {START: start, END: end}
+            beside = [
+                pl.lit(at).cast(pl.Datetime("us")).dt.replace_time_zone("UTC").alias(name)
+                for name, at in times.items()
+            ]
+            whole = (
+                frame.with_columns(pl.Series(column, found)) if frame.width else pl.DataFrame({column: found})
+            )
+            return whole.select(*beside, *self._wanted.by, column)
+
+        return self._kept.get(key, make, lambda frame: int(frame.estimated_size()) + 1_000)
 
     def _chosen(self, windows: Sequence[ServedWindow], every: Every) -> list[ServedWindow]:
         """Those that hold each row of the stream once: of overlapping ones those that lie end to end."""
@@ -131,7 +174,7 @@ class _Merging:
         """Windows that lie differently for each group: judged row by row, and nothing of it kept."""
         tables = [self._selected(window) for window in windows]
         if every != "span":
-            return merge(tables, by=self._shape.by, every=f"{every}us").select(self._out.names)
+            return merge(tables, by=self._wanted.by, every=f"{every}us").select(self._out.names)
         whole = end_to_end(pa.concat_tables(tables), self._keys)
         start, end = windows[0].start, max(window.end for window in windows)
         return _in_window(self._folded([whole]), start, end)
@@ -147,13 +190,15 @@ class _Merging:
         return pa.concat_tables(found)
 
     def _span(self, windows: Sequence[ServedWindow], start: int, end: int) -> pa.Table:
+        parts = self._parts(windows)
+        whole = parts[0] if len(parts) == 1 else self._once("open", windows, lambda: self._folded(parts))
+        return _in_window(whole, start, end)
+
+    def _parts(self, windows: Sequence[ServedWindow]) -> list[pa.Table]:
+        """All closed windows merged into one table, and the open ones as they are."""
         closed = [window for window in windows if not window.open]
-        opened = [self._leaf(window) for window in windows if window.open]
         parts = [self._once("span", closed, lambda: self._folded(self._pieces(closed)))] if closed else []
-        if opened:
-            known = [window for window in windows if window.open]
-            parts = [self._once("open", [*closed, *known], lambda: self._folded([*parts, *opened]))]
-        return _in_window(parts[0], start, end)
+        return parts + [self._leaf(window) for window in windows if window.open]
 
     def _pieces(self, windows: Sequence[ServedWindow]) -> list[pa.Table]:
         """The spans of 2^n windows, at multiples of their length, that make up these."""
@@ -188,7 +233,7 @@ class _Merging:
         return self._once("node", windows, both)
 
     def _leaf(self, window: ServedWindow) -> pa.Table:
-        if not self._rolled and not self._shape.where:
+        if not self._rolled and not self._wanted.where:
             return self._selected(window)
         return self._once("window", [window], lambda: self._made(window))
 
@@ -200,9 +245,9 @@ class _Merging:
 
     def _selected(self, window: ServedWindow) -> pa.Table:
         """Its wanted rows and columns, with all its keys if they are to be merged."""
-        names = [START, END, *self._keys, *self._shape.columns]
+        names = [START, END, *self._keys, *self._wanted.columns]
         table = window.table
-        for key, wanted in self._shape.where:
+        for key, wanted in self._wanted.where:
             values = pa.array(wanted, self._types[key])
             table = table.filter(pc.is_in(table[key], value_set=values))
         if not self._rolled:
@@ -211,16 +256,19 @@ class _Merging:
 
     def _folded(self, tables: Iterable[pa.Table]) -> pa.Table:
         """All rows of the same keys merged, whatever their windows."""
+        return self._accumulated(tables).table()
+
+    def _accumulated(self, tables: Iterable[pa.Table]) -> Accumulator:
         self._deadline.check()
         folded = Accumulator(self._out)
         for table in tables:
             zeros = np.zeros(table.num_rows, np.int64)
             folded.fold_as(table, zeros, zeros + 1)
             self._deadline.check()
-        return folded.table()
+        return folded
 
     def _once(self, what: str, windows: Sequence[ServedWindow], make: Any) -> pa.Table:
-        key = what, self._shape, tuple(window.version for window in windows)
+        key = what, self._wanted, tuple(window.version for window in windows)
         return self._kept.get(key, make, lambda table: table.nbytes + 1_000)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import polars as pl
 import pyarrow as pa
 
 from ..table.query import query
 from ..table.schema import END, START, keys_of
 from .question import BadQuestion, Question
-from .rollups import Deadline
+from .rollups import Deadline, Rollups, Wanted
+from .view import ServedWindow, TableView
 
 _RANK = "__rank"
 
@@ -31,19 +35,53 @@ def ordered(table: pa.Table, question: Question, deadline: Deadline) -> pl.DataF
     else:
         ranked = query(table.select([START, END, name]))[name]
         deadline.check()
-        if isinstance(ranked.dtype, pl.Struct):
-            fields = [field.name for field in ranked.dtype.fields]
-            wanted = next((field for field in ("estimate", "n", "total", "count") if field in fields), None)
-            if wanted is None:
-                raise BadQuestion(f"order: the answers of {name} have no order; name a column of numbers")
-            ranked = ranked.struct.field(wanted)
+    return query(table.take(_places(ranked, question).to_arrow()))
+
+
+def first(
+    view: TableView,
+    question: Question,
+    windows: Sequence[ServedWindow],
+    wanted: Wanted,
+    rollups: Rollups,
+    deadline: Deadline,
+) -> pl.DataFrame:
+    """The groups that come first over a whole span, as `ordered` would give them of all groups.
+
+    Only the column of the order is merged of all of them; the others' of those that come first.
+    """
+    name, by = question.order.removeprefix("-"), list(wanted.by)
+    one = replace(wanted, columns=(name,))
+    answered = rollups.answered(view.schema, windows, one, deadline).sort(
+        by, nulls_last=True, maintain_order=True
+    )
+    found = answered[_places(answered[name], question)]
+    if wanted.columns == (name,) or not found.height:
+        return (
+            found.select(START, END, *by, *wanted.columns)
+            if found.height
+            else query(rollups.table(view.schema, windows, wanted, "span", deadline))
+        )
+    where = dict(wanted.where)
+    where |= {key: tuple(found[key].unique(maintain_order=True)) for key in by}
+    those = replace(wanted, where=tuple(sorted(where.items(), key=lambda pair: pair[0])))
+    whole = query(rollups.table(view.schema, windows, those, "span", deadline))
+    rows = found.select(by).join(whole, on=by, how="left", nulls_equal=True, maintain_order="left")
+    return rows.select(whole.columns)
+
+
+def _places(ranked: pl.Series, question: Question) -> pl.Series:
+    """The places of the rows that are wanted, in their order."""
+    if isinstance(ranked.dtype, pl.Struct):
+        fields = [field.name for field in ranked.dtype.fields]
+        wanted = next((field for field in ("estimate", "n", "total", "count") if field in fields), None)
+        ranked = ranked if wanted is None else ranked.struct.field(wanted)
     if isinstance(ranked.dtype, pl.List | pl.Array | pl.Struct):
+        name = question.order.removeprefix("-")
         raise BadQuestion(f"order: the answers of {name} have no order; name a column of numbers")
-    down = question.order.startswith("-")
     if ranked.dtype.is_float():
         ranked = ranked.fill_nan(None)
+    down = question.order.startswith("-")
     frame = pl.DataFrame({_RANK: ranked}).with_row_index("at")
-    wanted_rows = frame.sort(_RANK, descending=down, nulls_last=True, maintain_order=True)["at"]
-    if question.limit is not None:
-        wanted_rows = wanted_rows.head(question.limit)
-    return query(table.take(wanted_rows.to_arrow()))
+    found = frame.sort(_RANK, descending=down, nulls_last=True, maintain_order=True)["at"]
+    return found if question.limit is None else found.head(question.limit)

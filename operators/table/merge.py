@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +58,17 @@ class Accumulator:
         for name, groups in self._groups.items():
             groups.resize(len(self._index))
             groups.merge(numbers, _whole(table, name))
+
+    def keys_table(self) -> pa.Table:
+        """The keys of all groups so far, in the order in which they came."""
+        types = [self.schema.field(key).type for key in self._keys]
+        columns = self._index.keys([*types, pa.int64()])[: len(types)]
+        return pa.table(columns, schema=pa.schema(list(zip(self._keys, types))))
+
+    def answers(self, name: str) -> Any:
+        """A column's answers, in the same order; as `query` has them of a table."""
+        asked = self._aggregates[name]
+        return [] if self._groups is None else self._groups[name].answers(**asked.answer)
 
     def table(self) -> pa.Table:
         """All groups so far, ordered by window and keys."""
