@@ -80,10 +80,10 @@ def rows(seed: int, minutes: int, a_minute: int = 60) -> pl.DataFrame:
     return pl.DataFrame(found, schema=COLUMNS)
 
 
-def deltas(frame: pl.DataFrame, inputs: int = 2, cut: int = 50) -> list[Any]:
+def deltas(frame: pl.DataFrame, inputs: int = 2, cut: int = 50, stream: Stream = STREAM) -> list[Any]:
     """The deltas of rows that were dealt out to the partitions of the input, a cut of each at a time."""
     progresses = [
-        Progress(STREAM, "posts", p, 0, clock=lambda: START.timestamp() + 36_000) for p in range(inputs)
+        Progress(stream, "posts", p, 0, clock=lambda: START.timestamp() + 36_000) for p in range(inputs)
     ]
     parts = [frame.gather_every(inputs, p) for p in range(inputs)]
     found = []
@@ -104,11 +104,11 @@ def messages(found: Iterable[Any], partitions: int = 1, **options: Any) -> list[
 class Fed:
     """A live table that is fed from a list, as from a topic."""
 
-    def __init__(self, partitions: int = 1, inputs: int = 2, **options: Any) -> None:
+    def __init__(self, partitions: int = 1, inputs: int = 2, stream: Stream = STREAM, **options: Any) -> None:
         self.table = LiveTable("posts", **options)
         self.offsets = dict.fromkeys(range(partitions), 0)
-        stream = told_stream(STREAM.definition())
-        self.table.begin(stream, dict.fromkeys(self.offsets), inputs_of({"posts": inputs}), {})
+        told = told_stream(stream.definition())
+        self.table.begin(told, dict.fromkeys(self.offsets), inputs_of({"posts": inputs}), {})
 
     def feed(self, found: Iterable[Outgoing]) -> Fed:
         for message in found:
@@ -119,9 +119,11 @@ class Fed:
         return self
 
 
-def expected(found: Iterable[Any], inputs: int = 2) -> tuple[list[pa.Table], list[pa.Table]]:
+def expected(
+    found: Iterable[Any], inputs: int = 2, stream: Stream = STREAM
+) -> tuple[list[pa.Table], list[pa.Table]]:
     """What the merging worker itself makes of the deltas: closed windows, and those still open."""
-    merger = Merger(STREAM, inputs_of({"posts": inputs}), "exactly_once")
+    merger = Merger(stream, inputs_of({"posts": inputs}), "exactly_once")
     closed: list[pa.Table] = []
     for offset, delta in enumerate(found):
         merger.offer(delta, offset)

@@ -7,6 +7,7 @@ import pytest
 
 from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.log.snapshots import Snapshot
+from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.told import told_stream
 from streamgauge.operators.serving.live import LiveTable
 from streamgauge.operators.serving.view import NotReady
@@ -32,6 +33,23 @@ def test_it_has_the_windows_of_the_merging_worker(partitions: int, largest: int)
     assert sorted_rows([w.table for w in windows if w.open]) == sorted_rows(opened)
     final = fed.table.view().final_us
     assert max(w.end for w in windows if not w.open) <= final < min(w.end for w in windows if w.open)
+
+
+@pytest.mark.parametrize("kind", ["hopping", "sliding", "session"])
+def test_windows_of_every_kind(kind: str) -> None:
+    source = STREAM.__class__.from_batches(STREAM.source.schema, time="at").group_by("lang")
+    windows = {
+        "hopping": source.hopping("2m", every="1m", delay="5s"),
+        "sliding": source.sliding("2m", step="30s", delay="5s"),
+        "session": source.session("2s", delay="5s"),
+    }
+    stream = windows[kind].agg(posts=count(), users=distinct("user"))
+    found = deltas(rows(seed=3, minutes=6), stream=stream)
+    view = Fed(stream=stream).feed(messages(found)).table.view()
+    closed, opened = expected(found, stream=stream)
+    wanted = sorted_rows([*closed, *opened])
+    got = sorted_rows([window.table for window in view.windows])
+    assert sorted(map(repr, got)) == sorted(map(repr, wanted))
 
 
 def test_ranges_that_came_before_count_once() -> None:
