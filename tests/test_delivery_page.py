@@ -32,7 +32,7 @@ def test_a_group_with_sinks_grows_shrinks_ends_and_is_reset(kafka: Any, tmp_path
 
     from streamgauge import Stream, count, merge, query
     from streamgauge import json as of_json
-    from streamgauge.apps.tables.stored import read
+    from streamgauge.operators.table.stored import read
 
     topic = f"page-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 2)

@@ -49,7 +49,7 @@ def reset(
         streamgauge groups reset by-minute --to 2026-06-01T12:00 --bootstrap-servers broker-1:9092
     """
     from ...operators.consumer.group import reset as resetting
-    from ..tables.stored import moment
+    from ...operators.table.stored import moment
 
     settings = {}
     for setting in config or []:

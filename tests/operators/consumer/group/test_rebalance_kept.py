@@ -38,7 +38,13 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[Any]]]:
     yield seen
 
 
-@pytest.mark.parametrize("protocol", [COOPERATIVE, BY_BROKERS], ids=["cooperative", "by brokers"])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        pytest.param(COOPERATIVE, id="cooperative", marks=pytest.mark.soak),
+        pytest.param(BY_BROKERS, id="by brokers"),
+    ],
+)
 def test_only_partitions_that_move_are_let_go_and_taken_up(
     posts: Any, same: Any, moved: dict[str, list[Any]], protocol: dict[str, Any]
 ) -> None:
@@ -100,6 +106,7 @@ def test_a_static_member_that_comes_back_in_time_moves_nothing(
     assert max(accounts, key=lambda account: account.read) == topic.one_pass()[1]
 
 
+@pytest.mark.soak
 def test_two_runs_under_one_static_name_are_told_so(posts: Any) -> None:
     topic = posts(1)
     stream = settings(topic, **{"group.instance.id": "box"})
