@@ -83,9 +83,10 @@ def broker_down(point: str, long: bool) -> Fault:
     """Kill -9 of the broker while a member stands at a point, for less or for more than transactions last."""
 
     def inject(episode: Episode) -> None:
-        member = _come_to(episode, point, "wait")
+        _come_to(episode, point, "wait")
         episode.kafka.kill()
-        member.tell(go=True)
+        for member in episode.group.alive:  # two may have come there at the same time
+            member.tell(go=True)
         if long:
             time.sleep(episode.shape.transaction_ms / 1000)
         episode.kafka.start()
