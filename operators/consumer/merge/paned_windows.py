@@ -15,13 +15,15 @@ import pyarrow as pa
 from ....sketches.core.columns import as_array
 from ....sketches.core.held import held_bytes
 from ...definition.windows import EARLIEST, Paned, Sliding
-from ...sketching.grouping import GroupIndex
+from ...sketching.grouping import GroupIndex, hash_keys
 from ...table.merge import Accumulator
 from ...table.schema import END, START, keys_of
 from ..log.state import Told
 from .on_disk import on_disk
 from .open_windows import Beginning, Due
 from .slices import Slices, whole
+
+_SHARE_BYTES = 64 * 1024 * 1024
 
 
 class _Part:
@@ -30,14 +32,13 @@ class _Part:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._live = Accumulator(schema)
-        self._stored: pa.Table | None = None
+        self._stored: list[pa.Table] = []
         self._table: pa.Table | None = None
         self.deltas = 0
         self.arrived = -1
 
     def __len__(self) -> int:
-        stored = 0 if self._stored is None else self._stored.num_rows
-        return max(stored, len(self._live))
+        return max(len(self._live), *(part.num_rows for part in self._stored), 0)
 
     def fold(self, rows: pa.Table) -> None:
         self._table = None
@@ -45,12 +46,21 @@ class _Part:
         self.deltas += 1
 
     def table(self) -> pa.Table:
-        if self._stored is not None and len(self._live):
-            merged = Accumulator(self._schema)
-            merged.fold(self._stored)
-            merged.fold(self._live.table())
-            return merged.table()
-        return self._live.table() if self._stored is None else self._stored
+        if not self._stored:
+            return self._live.table()
+        parts = [*self._stored, *([self._live.table()] if len(self._live) else [])]
+        # What was too much for memory is merged a share of its groups at a time.
+        shares = 1 + sum(part.nbytes for part in parts) // _SHARE_BYTES
+        keys = keys_of(self._schema)
+        hashes = [hash_keys([as_array(part.column(key)) for key in keys], len(part))[1] for part in parts]
+        merged = []
+        for share in range(shares):
+            of_share = Accumulator(self._schema)
+            for part, hashed in zip(parts, hashes):
+                of_share.fold(part.filter(pa.array(hashed % np.uint64(shares) == share)))
+            merged.append(of_share.table())
+        names = [START, END, *keys]
+        return pa.concat_tables(merged).sort_by([(name, "ascending") for name in names])
 
     def kept_table(self) -> pa.Table:
         """Its table, which is made once as long as no rows are added."""
@@ -58,8 +68,18 @@ class _Part:
             self._table = self.table()
         return self._table
 
+    def live(self) -> pa.Table:
+        """What of it is in memory."""
+        return self._live.table()
+
     def store(self, stored: pa.Table) -> None:
-        self._stored, self._live, self._table = stored, Accumulator(self._schema), None
+        self._stored.append(stored)
+        self._live, self._table = Accumulator(self._schema), None
+
+    @property
+    def held(self) -> bool:
+        """Whether any of it is in memory."""
+        return len(self._live) > 0
 
     @property
     def nbytes(self) -> int:
@@ -183,10 +203,14 @@ class PanedWindows:
     def spill(self) -> None:
         """See `OpenWindows`."""
         parts = {
-            (start, end): part for start, pane in self._panes.items() for end, part in pane.parts.items()
+            (start, end): part
+            for start, pane in self._panes.items()
+            for end, part in pane.parts.items()
+            if part.held
         }
-        for at, table in on_disk({at: part.table() for at, part in parts.items()}).items():
-            parts[at].store(table)
+        for at, part in parts.items():
+            for table in on_disk({at: part.live()}).values():
+                part.store(table)
         self._slices.spill()
         self._for_now = None
 
