@@ -37,8 +37,10 @@ def notes(found: Answer) -> Iterator[str]:
     if found.stale is not None:
         yield f"stale since {found.stale['since']}: {found.stale['why']}"
     for gap in found.missing:
-        since, until = gap["from"] or "the beginning", gap["to"]
-        yield f"windows from {since} to {until} are missing: {gap['why']}"
+        if gap["from"] is None:  # whether there were any is not known
+            yield f"windows before {gap['to']}, if there were any, are missing: {gap['why']}"
+        else:
+            yield f"windows from {gap['from']} to {gap['to']} are missing: {gap['why']}"
 
 
 def show(found: Answer) -> None:

@@ -44,8 +44,12 @@ def test_what_must_be_known_besides_the_numbers_is_said() -> None:
 
     gap = {"from": None, "to": "2026-01-01T00:00:00+00:00", "why": "they were dropped"}
     stale = {"since": "2026-01-02T00:00:00+00:00", "why": "no broker"}
-    told = list(notes(Answer("posts", "rows", pl.DataFrame(), stale=stale, missing=(gap,))))
-    assert "no broker" in told[0] and "from the beginning to 2026-01-01" in told[1]
+    hole = {**gap, "from": "2025-12-31T00:00:00+00:00"}
+    told = list(notes(Answer("posts", "rows", pl.DataFrame(), stale=stale, missing=(gap, hole))))
+    assert (
+        "no broker" in told[0] and "windows before 2026-01-01" in told[1] and "if there were any" in told[1]
+    )
+    assert "windows from 2025-12-31T00:00:00+00:00 to 2026-01-01" in told[2]
 
 
 def test_no_rows_are_said_to_be_none(ran: Ran, tables: Path) -> None:

@@ -107,7 +107,9 @@ def test_a_server_has_what_the_run_has_and_says_what_was_gone(kafka: Any, tmp_pa
         posts.send(10)
         until(lambda: counted(table) == posts.sent and table.view().lag == 0)
         view = table.view()
-        assert view.gaps == () and view.stale is None and view.ready
+        # Of a run that had deleted its first deltas before they were read here, nobody knows where it began.
+        assert all(gap.until <= view.windows[0].start for gap in view.gaps)
+        assert view.stale is None and view.ready
         assert sum(window.open for window in view.windows) < len(view.windows)
         until(lambda: running.summary().account.counted == posts.sent)
         assert content(table) == in_order([running.table()])
