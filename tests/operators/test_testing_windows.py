@@ -61,6 +61,20 @@ def test_sliding_windows_end_where_a_group_has_rows() -> None:
     ]
 
 
+@pytest.mark.parametrize("pieces", [1, 6])
+def test_a_late_row_counts_in_sliding_windows_behind_one_that_no_row_ends(pieces: int) -> None:
+    """The row of 161 came behind 171, so it counts in windows that end after 165; no row ends one at 170."""
+    rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at"))
+    tester = StreamTester(rows.sliding("20s", step="5s", delay="3s").agg(n=count()))
+    start = 1_767_225_600
+    times = [{"at": start + second} for second in (160, 171, 161, 173, 180, 300)]
+    for low in range(0, 6, 6 // pieces):
+        tester.feed(times[low : low + 6 // pieces])
+    found = tester.finish().windows()
+    ends = (found["window_end"].dt.epoch("s") - start).to_list()
+    assert dict(zip(ends, found["n"])) == {165: 1, 175: 4, 185: 3, 305: 1}
+
+
 def test_sessions_close_after_their_gap_and_a_longer_one_replaces_them() -> None:
     tester = StreamTester(SESSION)
     tester.feed([at(0), at(5, "bob"), at(15)])

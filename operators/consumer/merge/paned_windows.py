@@ -146,9 +146,14 @@ class PanedWindows:
         for end in self._ends(self._closed, closed_us):
             self._put_aside(end, told)
         self._closed = closed_us
-        self._late = {end: late for end, late in self._late.items() if end > closed_us}
         while self._order and self._window.last_end(self._order[0]) <= closed_us:
             del self._panes[self._order.pop(0)]
+        # The first window that counts them may not be made (of sliding ones, few are): the next needs them.
+        there = {
+            end: [(pane, part) for pane, part in late if pane in self._panes]
+            for end, late in self._late.items()
+        }
+        self._late = {end: late for end, late in there.items() if late}
 
     def due(self, due_us: int, told: Told) -> Due | None:
         """See `OpenWindows`."""
