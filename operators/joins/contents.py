@@ -14,37 +14,13 @@ import numpy as np
 import polars as pl
 
 from ...sketches.core.jit import kernel
-from ..sketching.grouping import hash_keys, refill
+from ..sketching.grouping import hash_keys, look_up, refill
 
 _OLDEST = pl.CompatLevel.oldest()
 _FEW = 1024
 
 Keys = Sequence[pl.Series]
 """The columns that make up the keys."""
-
-
-@kernel
-def _point(h1, h2, rows, start, slots, known1, known2, row_of, n):
-    """Point keys at their rows, from `start` on; stops early when the index is half full. Gives (at, n)."""
-    mask = np.uint64(len(slots) - 1)
-    limit = len(slots) // 2
-    for i in range(start, len(h1)):
-        at = h1[i] & mask
-        while True:
-            found = slots[at]
-            if found < 0:
-                if n >= limit:
-                    return i, n
-                slots[at] = n
-                known1[n], known2[n] = h1[i], h2[i]
-                row_of[n] = rows[i]
-                n += 1
-                break
-            if known1[found] == h1[i] and known2[found] == h2[i]:
-                row_of[found] = rows[i]
-                break
-            at = (at + np.uint64(1)) & mask
-    return len(h1), n
 
 
 @kernel
@@ -95,13 +71,15 @@ class Contents:
         h1, h2 = _hashes(keys)
         given = np.arange(len(h1)) if numbers is None else numbers
         pointed = np.where(given < 0, np.int64(-1), given + self._height)
-        at = 0
+        at, entries = 0, np.empty(len(h1), np.int64)
         while True:
-            index = self._slots, self._known1, self._known2, self._row_of
-            at, self._n = _point(h1, h2, pointed, at, *index, self._n)
+            firsts = np.empty(len(self._known1), np.int64)
+            index = self._slots, self._known1, self._known2
+            at, self._n = look_up(h1, h2, at, *index, self._n, entries, firsts)
             if at == len(h1):
                 break
             self._grow()
+        self._row_of[entries] = pointed  # of a key that is given twice, the last
         self._append(rows)
         live = len(self)
         if self._height > 2 * live + _FEW or self._n > 2 * live + _FEW:

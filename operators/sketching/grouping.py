@@ -29,8 +29,11 @@ def _combine(h1, h2, more1, more2):
 
 
 @kernel
-def _look_up(h1, h2, start, slots, known1, known2, n, numbers, firsts):
-    """Number the rows from `start` on; stops early when the table is half full. Returns (row, groups)."""
+def look_up(h1, h2, start, slots, known1, known2, n, numbers, firsts):
+    """Number the rows from `start` on; stops early when the table is half full. Returns (row, groups).
+
+    `firsts` gets the row that each new number came with.
+    """
     mask = np.uint64(len(slots) - 1)
     limit = len(slots) // 2
     for i in range(start, len(h1)):
@@ -121,7 +124,7 @@ class GroupIndex:
         while True:
             firsts = np.empty(len(self._known1), np.int64)
             held = self._n
-            row, self._n = _look_up(
+            row, self._n = look_up(
                 h1, h2, row, self._slots, self._known1, self._known2, self._n, numbers, firsts
             )
             found.append(firsts[held : self._n])
