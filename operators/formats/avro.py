@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -22,7 +21,7 @@ from .decode import Decoded
 from .field_paths import Paths, listed, paths_of, picked
 from .messages import Messages
 from .one_by_one import Read, one_by_one
-from .registry import FRAME, Registry, UnknownSchema, refusing, schema_ids, unframed
+from .registry import FRAME, Registry, UnknownSchema, by_schema, refusing, unframed
 
 
 def avro(
@@ -117,9 +116,7 @@ class Avro:
         """The rows of a batch, and why the other messages were refused."""
         if self.registry is None:
             return one_by_one(messages, self._plain, self._build, self._frame)
-        ids = schema_ids(messages)
-        readings = {number: self._framed(number) for number in np.unique(ids).tolist()}
-        return one_by_one(messages, [readings[number] for number in ids.tolist()], self._build, self._frame)
+        return by_schema(messages, self._framed, self._build, self._frame)
 
     @cached_property
     def _loaded(self) -> Loaded:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -22,7 +21,7 @@ from .messages import Messages
 from .one_by_one import Misread, Read, one_by_one
 from .protobuf_fields import along, arrow_type, description, fields_of, is_nested, required
 from .protobuf_files import Files, compiled, files_of, message_class, name_at, names_in, ordered
-from .registry import FRAME, Registry, UnknownSchema, refusing, schema_ids, unframed
+from .registry import FRAME, Registry, UnknownSchema, by_schema, refusing, unframed
 
 _DEEPEST = 32
 """Messages within messages that a wire format's indexes may lead through."""
@@ -112,9 +111,7 @@ class Protobuf:
         """The rows of a batch, and why the other messages were refused."""
         if self.registry is None:
             return one_by_one(messages, self._plain, self._build, self._frame)
-        ids = schema_ids(messages)
-        readings = {number: self._framed(number) for number in np.unique(ids).tolist()}
-        return one_by_one(messages, [readings[number] for number in ids.tolist()], self._build, self._frame)
+        return by_schema(messages, self._framed, self._build, self._frame)
 
     @cached_property
     def _class(self) -> Any:

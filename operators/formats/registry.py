@@ -14,10 +14,13 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 
 from ..kafka.secrets import HIDDEN, Settings, without_secrets
+from .decode import Decoded
 from .messages import Messages
-from .one_by_one import Misread, Read
+from .one_by_one import Build, Misread, Read, one_by_one
 from .unavailable import Unavailable
 
 _QUICK: dict[str, Any] = {"timeout": 5, "max.retries": 2, "retries.wait.ms": 200}
@@ -191,6 +194,18 @@ def schema_ids(messages: Messages) -> np.ndarray:
         ids[framed] = (byte[1] << 24 | byte[2] << 16 | byte[3] << 8 | byte[4])[framed]
     ids[messages.is_null] = -1
     return ids
+
+
+def by_schema(
+    messages: Messages,
+    reading_of: Callable[[int], Read],
+    build: Build,
+    finish: Callable[[pa.Array], pl.DataFrame],
+) -> Decoded:
+    """The rows of messages in the wire format, each read as its schema's id asks: see `one_by_one`."""
+    ids = schema_ids(messages)
+    readings = {number: reading_of(number) for number in np.unique(ids).tolist()}
+    return one_by_one(messages, [readings[number] for number in ids.tolist()], build, finish)
 
 
 def refusing(reason: str) -> Read:
