@@ -8,12 +8,11 @@ windows: all that were not handed over before it, whole.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from ..consumer.log.faults import DeltaError
@@ -23,14 +22,10 @@ from ..consumer.log.snapshots import Snapshot, is_snapshot
 from ..consumer.options import DeliveryName
 from ..definition.told import ToldStream, told_stream
 from ..definition.topics import takes
-from ..kafka.clients import LIBRARY_LOG, member_config
-from ..kafka.faults import passing, refused
 from ..kafka.topics import Admin, TopicError, id_of
 from ..sketching.position import Input, inputs_of
+from .reading import ANSWER_SECONDS, no_answer, reader, whole
 from .view import NotReady
-
-_SECONDS = 10.0
-
 
 Place = tuple[int, str]
 """An offset of the table topic to read on from, and a merger's state there."""
@@ -42,7 +37,6 @@ class _Read:
 
     begin: int
     end: int
-    position: int
     gather: Gather = field(default_factory=Gather)
     snapshots: list[Snapshot] = field(default_factory=list)
 
@@ -78,16 +72,12 @@ class LogStart:
     delivery: DeliveryName = "exactly_once"
 
 
-def reader(config: Mapping[str, Any], group_id: str) -> Consumer:
-    """A consumer that reads what is committed, where it is told to, and joins no group."""
-    reading = {"fetch.wait.max.ms": 100, "enable.partition.eof": True, "auto.offset.reset": "error"}
-    return Consumer({**member_config(config, f"{group_id}.reader"), **reading}, logger=LIBRARY_LOG)
-
-
 def table_topic_of(client: Admin, group_id: str) -> str:
     """The name of a group's table topic. Raises `NotReady` while there is none, `TopicError` for several."""
     pattern = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
-    found = sorted(topic for topic in client.list_topics(timeout=_SECONDS).topics if pattern.fullmatch(topic))
+    found = sorted(
+        topic for topic in client.list_topics(timeout=ANSWER_SECONDS).topics if pattern.fullmatch(topic)
+    )
     if not found:
         raise NotReady(
             f"there is no table topic {group_id}.table.* at {client.address}; it is made when a run with "
@@ -111,7 +101,7 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
     topic_id = id_of(client, topic)
     consumer = reader(config, group_id)
     try:
-        partitions = sorted(client.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
+        partitions = sorted(client.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions)
         logs, inputs = _read(consumer, topic, partitions)
     finally:
         consumer.close()
@@ -138,7 +128,7 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
 
 def _partitions(client: Admin, stream: ToldStream, known: set[Input]) -> set[Input]:
     """The partitions of the input topics, as far as this user may see them; not all may have deltas yet."""
-    topics = client.list_topics(timeout=_SECONDS).topics
+    topics = client.list_topics(timeout=ANSWER_SECONDS).topics
     asked, heard = _named(stream.told["source"]), {one.topic for one in known}
     read = [name for name in topics if name in heard or takes(asked, name)]
     return set(inputs_of({name: len(topics[name].partitions) for name in read}))
@@ -157,33 +147,16 @@ def _read(consumer: Consumer, topic: str, partitions: list[int]) -> tuple[dict[i
     logs: dict[int, _Read] = {}
     inputs: set[Input] = set()
     for partition in partitions:
-        edges = consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_SECONDS)
+        edges = consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=ANSWER_SECONDS)
         if edges is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
-        logs[partition] = _Read(*edges, position=edges[0])
-    consumer.assign([KafkaPartition(topic, p, log.begin) for p, log in logs.items()])
-    deadline = time.monotonic() + _SECONDS
-    while any(log.position < log.end for log in logs.values()):
-        messages = consumer.consume(500, 0.1)
-        if messages:
-            deadline = time.monotonic() + _SECONDS
-        elif time.monotonic() > deadline:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
-        for message in messages:
-            number, offset, error = message.partition(), message.offset(), message.error()
-            if number is None or offset is None:
-                continue
-            log = logs[number]
-            if error is not None:
-                if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
-                    log.position = max(log.position, log.end)
-                elif not passing(error):
-                    raise refused(error, "read the table topic", topic=topic)
-                continue
-            log.position = offset + 1
-            _, record = log.gather.take(message.value(), message.headers(), offset)
-            if record is not None and is_snapshot(record.headers):
-                log.snapshots.append(Snapshot.of(record))
-            elif record is not None:
-                inputs.add(decode(record, rows=False).input)
+            raise no_answer(topic)
+        logs[partition] = _Read(*edges)
+    spans = {p: (log.begin, log.end) for p, log in logs.items()}
+    for number, offset, message in whole(consumer, topic, spans, "read the table topic"):
+        log = logs[number]
+        _, record = log.gather.take(message.value(), message.headers(), offset)
+        if record is not None and is_snapshot(record.headers):
+            log.snapshots.append(Snapshot.of(record))
+        elif record is not None:
+            inputs.add(decode(record, rows=False).input)
     return logs, inputs

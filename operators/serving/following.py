@@ -20,8 +20,9 @@ from ..consumer.log.state import read_state
 from ..kafka.faults import passing, refused
 from ..kafka.secrets import Settings, without_secrets
 from ..kafka.topics import TopicError, admin, id_of
-from .beginning import LogStart, Place, find_start, reader
+from .beginning import LogStart, Place, find_start
 from .live import LiveTable
+from .reading import reader
 from .recalling import recalled
 from .saved import SavedTable
 from .view import NotReady, Stale
