@@ -13,10 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..consumer.log.messages import decode
 from ..consumer.log.parts import Gather
-from ..consumer.log.snapshots import is_snapshot
 from ..consumer.log.state import Told, read_state, written
+from ..consumer.merge.folding import fold
 from ..consumer.merge.merger import Merger
 from ..consumer.options import DeliveryName
 from ..definition.told import ToldStream
@@ -115,19 +114,10 @@ class LiveTable:
 
     def take(self, partition: int, offset: int, value: bytes | None, headers: Any) -> None:
         """Take in a message of the log. Raises `DeltaError` for one that is damaged or out of turn."""
-        merger, gather = self._mergers[partition], self._gathers[partition]
-        name, record = gather.take(value, headers, offset)
+        merger = self._mergers[partition]
         with self._lock:
-            if record is None:
-                if not is_snapshot(gather.waiting[name].headers):
-                    merger.mark(name, offset)
+            if fold(merger, self._gathers[partition], offset, value, headers) is None:
                 return
-            if is_snapshot(record.headers):
-                return
-            delta = decode(record)
-            merger.offer(delta, offset, name)
-            for overtaken in gather.overtaken(delta.input, delta.next):
-                merger.unmark(overtaken)
             # Those that silence alone has closed may get more rows: they stay open here.
             while (table := merger.due()) is not None and merger.final:
                 self._kept.put(partition, table)

@@ -22,12 +22,12 @@ from ...kafka.patience import Patience, Stopped
 from ...sketching.position import Input
 from ..group.rebalance import Rebalance, as_exception
 from ..log.faults import DeltaError
-from ..log.messages import decode
 from ..log.parts import Gather
-from ..log.snapshots import Snapshot, is_snapshot
+from ..log.snapshots import Snapshot
 from ..log.state import LogState
 from ..plan import Plan
 from .closed_windows import ClosedWindows
+from .folding import fold
 from .handing_over import HandOver
 from .limits import keep_within
 from .merger import Merger
@@ -259,19 +259,12 @@ class LogMerger:
             return
         merger, gather = self.mergers[partition], self._gathers[partition]
         try:
-            name, record = gather.take(message.value(), message.headers(), offset)
-            if record is None:
-                if not is_snapshot(gather.waiting[name].headers):
-                    merger.mark(name, offset)
-                return
-            if is_snapshot(record.headers):
-                return
-            delta = decode(record)
-            taken = merger.offer(delta, offset, name)
+            folded = fold(merger, gather, offset, message.value(), message.headers())
         except DeltaError as refused:
             raise DeltaError(f"{self._plan.table_topic}[{partition}] at offset {offset}: {refused}") from None
-        for name in gather.overtaken(delta.input, delta.next):
-            merger.unmark(name)
+        if folded is None:
+            return
+        delta, taken = folded
         if taken and delta.account.read:
             self.progressed = wall.monotonic()
         if not taken:
