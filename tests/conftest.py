@@ -1,4 +1,4 @@
-"""Fixtures of the whole run: one broker, one Spark session, the recordings."""
+"""Fixtures of a whole run: one broker, one Spark session, the recordings."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Any
 
 import pytest
 
-_BROKER = "broker"
+_TOGETHER = {"mark.spark": "with Spark", "mark.kafka": "with Kafka"}
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """In parallel, one worker has all files that need the broker or Spark; the others go file by file.
+    """In parallel, one worker has all files that need Spark, another all others that need a broker.
 
-    That worker begins with them: they take longest, and files with more but shorter tests would go first.
+    They begin with them, since they take longest; the rest goes file by file to whoever is free.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneBroker(LoadScopeScheduling):
+    class LongestFirst(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _room(config.rootpath / nodeid.split("::")[0])
+            return _scope(config.rootpath / nodeid.split("::")[0])
 
         def _assign_work_unit(self, node: Any) -> None:
-            if _BROKER in self.workqueue:
-                self.workqueue.move_to_end(_BROKER, last=False)
+            for scope in _TOGETHER.values():
+                if scope in self.workqueue:
+                    self.workqueue.move_to_end(scope, last=False)
             super()._assign_work_unit(node)
 
-    return OneBroker(config, log)
+    return LongestFirst(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -42,9 +43,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @cache
-def _room(path: Path) -> str:
+def _scope(path: Path) -> str:
     text = path.read_text()
-    return _BROKER if "mark.kafka" in text or "mark.spark" in text else str(path)
+    return next((scope for mark, scope in _TOGETHER.items() if mark in text), str(path))
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +58,7 @@ def recordings() -> Path:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One embedded broker for the whole run; `kafka.bootstrap_servers` is its address.
+    """One embedded broker for a whole process of tests; `kafka.bootstrap_servers` is its address.
 
     `kafka.proxied` is its address by way of `kafka.proxy`, which delays, loses and resets what passes.
     """
@@ -69,7 +70,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """One local Spark session for the whole run."""
+    """One local Spark session for a whole process of tests."""
     from streamgauge.spark_udafs.session import session
 
     spark = session("tests", master="local[2]", config={"spark.ui.port": "0"})
