@@ -1,8 +1,6 @@
 """A table's rows in memory: columns, and an index of their keys' hashes; no Python object for a row.
 
 An update appends its rows and points its keys at them. What it replaces is dropped once that is half of all.
-Rows lie in frames whose sizes at least halve from one to the next, so that an update copies little, and a
-look-up gathers from few.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import polars as pl
 
 from ...sketches.core.jit import kernel
 from ..sketching.grouping import hash_keys, look_up, refill
+from .frames import Frames
 
 _OLDEST = pl.CompatLevel.oldest()
 _FEW = 1024
@@ -51,9 +50,7 @@ class Contents:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._schema = pl.Schema(schema)
-        self._frames: list[pl.DataFrame] = []
-        self._height = 0
+        self._rows = Frames(schema)
         self._n = 0
         self._room(128)
 
@@ -64,13 +61,13 @@ class Contents:
     def size(self) -> int:
         """Bytes of memory, about."""
         index = (self._slots, self._known1, self._known2, self._row_of)
-        return sum(part.nbytes for part in index) + sum(int(f.estimated_size()) for f in self._frames)
+        return sum(part.nbytes for part in index) + self._rows.size
 
     def update(self, keys: Keys, rows: pl.DataFrame, numbers: np.ndarray | None = None) -> None:
         """Give keys their rows, in order: key i has row ``numbers[i]`` of `rows`, or none for -1."""
         h1, h2 = _hashes(keys)
         given = np.arange(len(h1)) if numbers is None else numbers
-        pointed = np.where(given < 0, np.int64(-1), given + self._height)
+        pointed = np.where(given < 0, np.int64(-1), given + len(self._rows))
         at, entries = 0, np.empty(len(h1), np.int64)
         while True:
             firsts = np.empty(len(self._known1), np.int64)
@@ -80,9 +77,9 @@ class Contents:
                 break
             self._grow()
         self._row_of[entries] = pointed  # of a key that is given twice, the last
-        self._append(rows)
+        self._rows.append(rows)
         live = len(self)
-        if self._height > 2 * live + _FEW or self._n > 2 * live + _FEW:
+        if len(self._rows) > 2 * live + _FEW or self._n > 2 * live + _FEW:
             self._compact()
 
     def find(self, keys: Keys) -> np.ndarray:
@@ -97,21 +94,7 @@ class Contents:
 
     def take(self, numbers: np.ndarray) -> pl.DataFrame:
         """The rows of these numbers; nulls for -1."""
-        if not self._frames or not len(numbers):
-            return self._schema.to_frame().clear(len(numbers))
-        wanted = pl.Series(numbers)
-        if numbers.min() < 0:
-            wanted = wanted.set(wanted < 0, None)
-        return pl.concat(self._frames, rechunk=False).select(pl.all().gather(wanted))
-
-    def _append(self, rows: pl.DataFrame) -> None:
-        if not rows.height:
-            return
-        self._frames.append(rows.select(self._schema.names()))
-        self._height += rows.height
-        while len(self._frames) > 1 and self._frames[-2].height < 2 * self._frames[-1].height:
-            last = self._frames.pop()
-            self._frames[-1] = pl.concat([self._frames[-1], last], rechunk=True)
+        return self._rows.take(numbers)
 
     def _room(self, entries: int) -> None:
         self._slots = np.full(2 * entries, -1, np.int64)
@@ -124,10 +107,8 @@ class Contents:
     def _compact(self) -> None:
         """Drop rows that no key has, and keys that have no row."""
         entries = np.flatnonzero(self._row_of[: self._n] >= 0)
-        rows = self._row_of[entries]
-        kept = self.take(rows)
-        self._row_of[entries] = np.arange(len(rows))
-        self._frames, self._height = ([kept.rechunk()] if len(rows) else []), len(rows)
+        self._rows.keep(self._row_of[entries])
+        self._row_of[entries] = np.arange(len(entries))
         room = 128
         while room < 2 * len(entries):
             room *= 2

@@ -51,8 +51,8 @@ def test_a_key_has_its_latest_row_or_none(kind: Any, key: Any, seed: int) -> Non
         assert found.schema == pl.Schema(SCHEMA)
         assert found.rows() == [nothing if one is None else wanted.get(one, nothing) for one in asked]
         assert len(contents) == len(wanted)
-        assert contents._height <= 2 * len(wanted) + 1_024 + 2_000
-    assert len(contents._frames) < 14 and contents.size > 0
+        assert len(contents._rows) <= 2 * len(wanted) + 1_024 + 2_000
+    assert len(contents._rows._frames) < 14 and contents.size > 0
 
 
 def test_the_memory_of_rows_that_were_replaced_is_given_back() -> None:
