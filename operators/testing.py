@@ -23,6 +23,7 @@ from .definition.topics import is_pattern, takes
 from .formats.messages import Messages
 from .joins.contents import Contents
 from .joins.joined import bound
+from .joins.pairing import Pairings
 from .kafka.outgoing import Outgoing
 from .sinks.sink import ClosedWindow, Origin, Sink, WritingSink, topics_of
 from .sketching.accounting import Account
@@ -91,6 +92,7 @@ class StreamTester:
         self._partitions = partitions
         self._asked = _asked(self.stream)
         self._inputs: dict[Input, Progress] = {}
+        self._pairings = Pairings(self._bound)
         self._silences: dict[Input, Silence] = {}
         self._merger = Merger(self._bound, [])
         self._patience_us = int(idle_seconds * 1e6)
@@ -291,7 +293,8 @@ class StreamTester:
 
     def _take_up(self, topic: str) -> None:
         for where in inputs_of({topic: self._partitions}):
-            self._inputs[where] = Progress(self._bound, *where, 0, clock=self._clock)
+            pairing = self._pairings.of(where)
+            self._inputs[where] = Progress(self._bound, *where, 0, clock=self._clock, pairing=pairing)
             self._silences[where] = Silence(self._now)
             self._merger.inputs.add(where)
 

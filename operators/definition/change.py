@@ -183,6 +183,8 @@ def _named(kind: str, say: Any, before: Mapping[str, Any], after: Mapping[str, A
 
 
 def _source(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    if "joined" in before or "joined" in after:
+        return _joined(before, after)
     if "merged" in before or "merged" in after:
         one, two = (
             {json.dumps(part.get("topic")): part for part in told.get("merged", [told])}
@@ -198,6 +200,21 @@ def _source(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
             what = names.get(key, f"the source's {key}")
             say = _decoder if key in ("value", "key") else _plain
             found += _changed(what, say, before.get(key), after.get(key))
+    return found
+
+
+def _joined(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    one, two = (
+        " and ".join(_plain(part.get("topic")) for part in told.get("joined") or told.get("merged") or [told])
+        for told in (before, after)
+    )
+    if "joined" not in after:
+        return [f"the streams of {one} were joined before, and now {two} is read"]
+    if "joined" not in before:
+        return [f"the streams of {two} are joined now, and before {one} was read"]
+    found = _changed("the joined streams", str, one, two)
+    for key in ("on", "within", "how", "suffix"):
+        found += _changed(f"{key}= of the join", _plain, before.get(key), after.get(key))
     return found
 
 

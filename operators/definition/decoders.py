@@ -89,3 +89,20 @@ def _plain(value: Any) -> Any:
     if (text := function_text(value)) is not None:
         return text
     raise TypeError(f"a {type(value).__qualname__}")
+
+
+def decoded_columns(value: Decoder, key: Decoder | None) -> dict[str, Any]:
+    """The columns of values and of keys. Raises for what is no decoder, and for names that both have."""
+    for name, decoder in {"value": value, **({} if key is None else {"key": key})}.items():
+        if not hasattr(decoder, "decode") or not hasattr(decoder, "schema"):
+            raise TypeError(
+                f'{name} is {decoder!r}, not a decoder; write one such as {name}=json({{"user": pl.String}})'
+            )
+    found = dict(value.schema)
+    for column in {} if key is None else key.schema:
+        if column in found:
+            raise ValueError(
+                f"key: {column!r} is a column of the value already; name one of the two otherwise, as in "
+                f'json({{"key_{column}": field("{column}", pl.String)}})'
+            )
+    return {**found, **({} if key is None else key.schema)}

@@ -62,6 +62,10 @@ class MergedSource:
         reading += [part for part in self.parts if takes(part.topics, topic)]
         return reading[0]
 
+    def between(self, part: Part) -> tuple[RowStep, ...]:
+        """The steps between a part's own and those that all rows go through."""
+        return ()
+
     def decoded(
         self, messages: Messages, wait: Callable[[Unavailable], None] | None = None
     ) -> Iterator[tuple[Messages, Decoded]]:

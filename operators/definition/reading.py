@@ -9,6 +9,7 @@ from typing import Any, Self
 import polars as pl
 
 from .deduplication import Deduplicate
+from .joining import JoinedSource, StreamJoin
 from .merged import MergedSource, Part
 from .sources import FrameSource, KafkaSource
 from .steps import RowStep
@@ -29,7 +30,8 @@ class Reading:
         if not isinstance(self.source, MergedSource):
             return self
         part = self.source.part_of(topic)
-        return replace(self, source=part.source, time=part.time, steps=(*part.steps, *self.steps))
+        steps = (*part.steps, *self.source.between(part), *self.steps)
+        return replace(self, source=part.source, time=part.time, steps=steps)
 
     def with_steps(self, change: Callable[[RowStep], RowStep]) -> Self:
         """The same with other steps, those of merged streams included."""
@@ -83,7 +85,13 @@ class Reading:
     @property
     def looks_back(self) -> bool:
         """Whether who goes on somewhere must know rows that came before, of any of its topics."""
-        return any(isinstance(step, Deduplicate) for part in self.parts() for step in part.steps)
+        looking = (Deduplicate, StreamJoin)
+        return any(isinstance(step, looking) for part in self.parts() for step in part.steps)
+
+    @property
+    def joined(self) -> JoinedSource | None:
+        """What it reads if that is two streams, joined row by row."""
+        return self.source if isinstance(self.source, JoinedSource) else None
 
     @property
     def tables(self) -> list[Table]:
@@ -95,7 +103,9 @@ class Reading:
     def parts(self) -> tuple[Part, ...]:
         """What it reads, each with all that is done with its rows."""
         if isinstance(self.source, MergedSource):
-            return tuple(Part(p.source, p.time, (*p.steps, *self.steps)) for p in self.source.parts)
+            between = self.source.between
+            parts = self.source.parts
+            return tuple(Part(p.source, p.time, (*p.steps, *between(p), *self.steps)) for p in parts)
         return (Part(self.source, self.time, self.steps),)
 
     def reads(self, otherwise: str = "") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import polars as pl
 
@@ -12,18 +12,18 @@ from ..formats.absent import Tombstones
 from ..formats.decode import Decoder
 from ..formats.message_columns import message_columns
 from ..kafka.settings import check_settings, servers
+from .decoders import decoded_columns
 from .deduplication import MANY, Deduplicate
 from .durations import Duration, microseconds
 from .event_time import TIME, event_time, first_line
 from .functions import Batches, FunctionStep
-from .merged import Part, differing_columns, merged
+from .joining import MOST_ROWS, Between, joined_source
+from .merged import MergedSource, Part, differing_columns, merged
 from .reading import Reading
 from .sources import FrameSource, KafkaSource
 from .steps import RowStep, Step
 from .tables import How, Table, TableJoin
 from .topics import asked_for
-
-_EXAMPLE = '"user": pl.String'
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class RowStream(Reading):
         if not isinstance(config, Mapping | None):
             raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
         check_settings(config or {})
-        decoded = _decoded(value, key)
+        decoded = decoded_columns(value, key)
         beside = message_columns(message, decoded)
         if corrupt not in ("stop", "skip"):
             raise ValueError(f'corrupt is {corrupt!r}; it may be "stop" or "skip"')
@@ -189,6 +189,8 @@ class RowStream(Reading):
         second `deduplicate`, and after `group_by` or `agg`, and `TypeError` for ids that aren't names of
         columns, or are lists or structs.
         """
+        if self.joined is not None:
+            raise ValueError("deduplicate: the stream is joined with another, and pairs are never duplicates")
         if self.looks_back:
             raise ValueError(
                 "deduplicate: the stream does so already; name all columns of the id in one call"
@@ -196,26 +198,85 @@ class RowStream(Reading):
         return self._then(Deduplicate(ids, microseconds(within), limit))
 
     def join(
-        self, table: Table, *, on: str | Sequence[str], how: How = "inner", suffix: str = "_right"
+        self,
+        other: Table | RowStream,
+        *,
+        on: str | Sequence[str],
+        within: Duration | None = None,
+        how: How | Between = "inner",
+        suffix: str = "_right",
+        limit: int = MOST_ROWS,
     ) -> Self:
-        """Put the columns of a table's row beside each row: that of the key in the column, or columns, `on`.
+        """Put the columns of a table's row, or of another stream's rows, beside each row.
 
-        With ``how="inner"`` rows whose key the table doesn't have are filtered; with ``"left"`` they stay,
-        with nulls. A null is no key. A column of the table whose name is taken gets the suffix.
+        **A table**: the row whose key is in the column, or columns, `on`. With ``how="inner"`` rows whose key
+        the table doesn't have are filtered; with ``"left"`` they stay, with nulls. A null is no key. A column
+        of the table whose name is taken gets the suffix.
 
         A row is joined with the table as it is when the row is worked on, not as it was at the row's time:
         an update counts from when it is read, a moment after it was written. So a row that is read again
         after a crash may meet a newer table. Every worker process reads the whole table before it counts
-        its first row, and keeps all of it in memory.
+        its first row, and keeps all of it in memory. `Table` has an example.
 
-        Raises `TypeError` for what is not a table, and for a column of another type than the table's keys,
-        and `ValueError` for columns that don't exist, names that are taken on both sides, another `how`, and
-        after `group_by` or `agg`. `Table` has an example.
+        **A stream**: all its rows with the same values in `on` whose event times are at most `within` before
+        or after the row's, as with `JoinWindows` in Kafka Streams. Each such pair is a row, of the later of
+        the two event times, with the columns of both; those of `on` once. It is given once, when the second
+        of the two arrives. With ``how="left"`` rows that found no partner are given too, with nulls and
+        their own event time, and with ``"outer"`` those of either side: as soon as each row that could be
+        their partner would be late. A null is no key, and finds no partner.
+
+        Both topics must have the same number of partitions, and their messages the same keys, as `on` or
+        something it decides: rows meet their partners only in partitions of one number. A run checks the
+        number; it can't check the keys. A late row finds no partner, and neither does a dead letter; which
+        pairs the other rows make does not depend on which topic is read first, nor on restarts. A message is
+        filtered when it comes, and counted instead once it is part of a row of the result.
+
+        Rows wait in memory until all that could be their partners would be late: that takes `within`, the
+        delay and a window's length of event time, of the *other* topic's partition. While that one is silent
+        they wait on. If a partition of one side has more than `limit` rows waiting, the run ends with an
+        error. A left or outer join holds windows open for as much longer, and while rows wait for a
+        partition that is silent, since only its rows tell that no partner comes; without them a bounded run
+        does not give those rows. A worker that takes partitions up reads waiting rows again: keep the
+        retention of both topics longer than three times `within`, the delay and a window. Only
+        ``delivery="exactly_once"`` commits the places of both topics together, so a run takes no other.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, count, json
+        >>> at = pl.from_epoch("at")
+        >>> ads = Stream.from_kafka("ads", value=json({"ad": pl.Int64, "at": pl.Int64}), time=at)
+        >>> clicks = Stream.from_kafka("clicks", value=json({"ad": pl.Int64, "at": pl.Int64}), time=at)
+        >>> clicked = ads.join(clicks, on="ad", within="10m").tumbling("1h").agg(clicks=count())
+        >>> tester = StreamTester(clicked)
+        >>> tester.feed([{"ad": ad, "at": 1_767_225_600} for ad in (1, 2)], topic="ads")
+        Account(read=2, counted=0, filtered=2, late=0, dead_lettered=0)
+        >>> tester.feed([{"ad": 2, "at": 1_767_225_630}], topic="clicks")
+        Account(read=1, counted=2, filtered=-1, late=0, dead_lettered=0)
+
+        Raises `TypeError` for what is neither a table nor a stream of a topic, and for columns of types that
+        differ, and `ValueError` for columns that don't exist, names that are taken on both sides, another
+        `how`, streams that can't be joined, and after `group_by`, windows or `agg`.
         """
-        if not isinstance(table, Table):
-            raise TypeError(f"join: {table!r} is not a table; make one by Table.from_kafka(...)")
         named = tuple(on) if isinstance(on, (list, tuple)) else (on,)
-        return self._then(TableJoin(table, named, how, suffix))
+        if isinstance(other, Table):
+            if within is not None:
+                raise ValueError("join: within= is for a stream; a table has one row of each key at any time")
+            return self._then(TableJoin(other, named, cast(How, how), suffix))
+        if not isinstance(other, RowStream):
+            raise TypeError(
+                f"join: {other!r} is not a table, nor a stream; make one by Table.from_kafka(...)"
+            )
+        if within is None:
+            raise TypeError('join: say how far the rows of a pair lie apart at most, as in within="10m"')
+        for stream in (self, other):
+            stream._check_rows("join", bare=True)
+            if isinstance(stream.source, MergedSource):
+                raise ValueError(
+                    f"join: a stream reads {stream.reads()}; each side of a join reads one topic by its name"
+                )
+        parts = [part for stream in (self, other) for part in stream.parts()]
+        sides = self.columns, other.columns
+        source = joined_source(parts, sides, named, microseconds(within), cast(Between, how), suffix, limit)
+        return replace(self, source=source, time=None, steps=())
 
     def branch(self, *predicates: pl.Expr) -> tuple[Self, ...]:
         """Divide the rows: a stream for each predicate, and a last one for the rows of none of them.
@@ -271,6 +332,10 @@ class RowStream(Reading):
             if not isinstance(stream, RowStream):
                 raise TypeError(f"merge: {stream!r} is not a stream; write a.merge(b, c)")
             stream._check_rows("merge", bare=True)
+            if stream.joined is not None:
+                raise ValueError(
+                    "merge: a stream is joined with another; only streams of topics can be merged"
+                )
         columns = [stream.columns for stream in streams]
         for stream, own in zip(others, columns[1:]):
             if found := differing_columns(columns[0], own, stream.reads("the other stream")):
@@ -302,23 +367,6 @@ class RowStream(Reading):
 
     def _check_rows(self, verb: str, bare: bool = False) -> None:
         """Raise `ValueError` if its rows can't be transformed any more, or, if `bare`, for windows, too."""
-
-
-def _decoded(value: Decoder, key: Decoder | None) -> dict[str, Any]:
-    """The columns of values and of keys. Raises for what is no decoder, and for names that both have."""
-    for name, decoder in {"value": value, **({} if key is None else {"key": key})}.items():
-        if not hasattr(decoder, "decode") or not hasattr(decoder, "schema"):
-            raise TypeError(
-                f"{name} is {decoder!r}, not a decoder; write one such as {name}=json({{{_EXAMPLE}}})"
-            )
-    found = dict(value.schema)
-    for column in {} if key is None else key.schema:
-        if column in found:
-            raise ValueError(
-                f"key: {column!r} is a column of the value already; name one of the two otherwise, as in "
-                f'json({{"key_{column}": field("{column}", pl.String)}})'
-            )
-    return {**found, **({} if key is None else key.schema)}
 
 
 def _time(time: str | pl.Expr | None, schema: pl.Schema) -> pl.Expr | None:

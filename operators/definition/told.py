@@ -32,6 +32,14 @@ class ToldStream(Stream):
         """The description that it was read from."""
         return dict(self.told)
 
+    @property
+    def closing_delay_us(self) -> int:
+        """As of the stream that was described."""
+        source = self.told.get("source") or {}
+        if self.window is None or source.get("how") not in ("left", "outer"):
+            return self.delay_us
+        return self.delay_us + microseconds(source["within"]) + self.window.last_end(0)
+
 
 def told_stream(definition: Mapping[str, Any]) -> ToldStream:
     """The stream of a description. Raises `ValueError` if it isn't one that this version can read.

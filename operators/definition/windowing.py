@@ -22,6 +22,13 @@ class WindowedStream(RowStream):
     delay_us: int = 10_000_000
     max_ahead_us: int = 3_600_000_000
 
+    @property
+    def closing_delay_us(self) -> int:
+        """How far behind the watermark windows close: rows that wait for partners in vain come so late."""
+        if self.window is None or self.joined is None or self.joined.how == "inner":
+            return self.delay_us
+        return self.delay_us + self.joined.within_us + self.window.last_end(0)
+
     def _check_rows(self, verb: str, bare: bool = False) -> None:
         if bare and self.window is not None:
             raise ValueError(f"{verb}: the stream has windows already; write .{verb}(...) before them")

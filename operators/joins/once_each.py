@@ -89,4 +89,5 @@ class OnceEach:
 
 def once_each(stream: Stream) -> OnceEach | None:
     """The ids of a partition of a stream; None if it counts all rows."""
-    return OnceEach(stream) if stream.looks_back else None
+    repeated = any(isinstance(step, Deduplicate) for step in stream.steps)
+    return OnceEach(stream) if repeated else None

@@ -22,9 +22,10 @@ class Delta:
     many messages were counted by the start of their pane (int64 microseconds). After a delta with `more`,
     others follow that were sent together with it. With several table partitions each gets its own groups in
     `table` (None: no rows), and all else alike. `source` is the input topic's id, which changes if the topic
-    is deleted and made anew; empty if brokers have no ids. `replay` is that of its end's position; it is
-    committed, not sent. `epoch` is the number of the claim under which it was sent, 0 if there is none; what
-    comes under a lower one than was seen of its input partition doesn't count (`work.taking_up`).
+    is deleted and made anew; empty if brokers have no ids. `replay` and `replay_time` are those of its end's
+    position; they are committed, not sent. `epoch` is the number of the claim under which it was sent, 0 if
+    there is none; what comes under a lower one than was seen of its input partition doesn't count
+    (`work.taking_up`).
     """
 
     fingerprint: str
@@ -41,6 +42,7 @@ class Delta:
     source: str = ""
     replay: int | None = None
     epoch: int = 0
+    replay_time: PartitionTime | None = None
 
     @property
     def input(self) -> Input:
@@ -50,7 +52,7 @@ class Delta:
     @property
     def end(self) -> Position:
         """The position of its partition after it."""
-        return Position(self.next, self.time, self.replay)
+        return Position(self.next, self.time, self.replay, self.replay_time)
 
     @property
     def told(self) -> str:

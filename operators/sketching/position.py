@@ -39,7 +39,8 @@ class Position:
     """How far an input partition is: the next offset to read, and its event time after all before that.
 
     `replay` is the offset from which the rows before must be read once more, by who goes on there, to know
-    the ids that were seen (`joins.seen`); None where that isn't known.
+    the ids that were seen (`joins.seen`), or the rows that wait for partners (`joins.pairing`); None where
+    that isn't known. `replay_time` is the event time there, where rows that are read again are judged again.
 
     It follows from the messages before `offset` alone, so whoever reads them finds the same.
     """
@@ -47,3 +48,4 @@ class Position:
     offset: int = 0
     time: PartitionTime = field(default_factory=PartitionTime)
     replay: int | None = None
+    replay_time: PartitionTime | None = None

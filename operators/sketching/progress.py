@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..definition.stream import Stream
+from ..joins.pairing import Pairing
 from .accounting import Account
 from .clock import wall_clock
 from .delta import Delta
@@ -24,7 +25,9 @@ from .sketcher import Late, Sketcher
 class Progress:
     """Sketches, offsets, event time and account of one partition, from `first` on.
 
-    `replay` is the offset of the first row to recall before `first`, to know the ids that were seen.
+    `replay` is the offset of the first row to recall before `first`, to know the ids that were seen, or the
+    rows that wait for partners; `replay_time` the event time there. In a stream of two joined ones, `pairing`
+    is where its rows meet those of the other's partition of the same number.
     `rest` says how long it has been silent, if it has; `heard` whether a row with an event time has come
     since it was last set to False.
 
@@ -40,6 +43,8 @@ class Progress:
         time: PartitionTime | None = None,
         clock: Callable[[], float] = wall_clock,
         replay: int | None = None,
+        replay_time: PartitionTime | None = None,
+        pairing: Pairing | None = None,
     ) -> None:
         self.stream = stream
         self.input = Input(topic, partition)
@@ -49,13 +54,19 @@ class Progress:
         self.account = Account()
         self._rank = self.input.rank if stream.reads_several else partition
         salt = zlib.crc32(f"{topic}/{partition}/{first}".encode())
-        self._sketcher = Sketcher(stream.of_topic(topic), salt=salt, clock=clock)
+        self._sketcher = Sketcher(stream.of_topic(topic), salt=salt, clock=clock, pairing=pairing)
         self._fingerprint = stream.fingerprint()
         self.rest: Rest | None = None
         self.heard = False
         self._begin, self._replay = first, first if replay is None else min(replay, first)
         self._recalled = self._replay
         self._told: tuple[int, PartitionTime, Rest | None] | None = None
+        self._replay_time = replay_time or PartitionTime()
+        self._recalled_time = replace(self._replay_time)
+        self._pairing, self._side = pairing, 0
+        if pairing is not None:
+            self._side = pairing.take_up(self.input, self.time)
+            self.recalled_to(self._recalled)
 
     def add(
         self,
@@ -71,7 +82,7 @@ class Progress:
         found = self._sketcher.add(frame, self.time, timestamps_ms, refuse, place, late)
         self.account += found
         self.next = max(self.next, next_offset)
-        if found.counted or found.late:
+        if self._sketcher.timed:
             self.heard = True
             self.rest = None
 
@@ -89,8 +100,19 @@ class Progress:
         self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, offsets: np.ndarray, next_offset: int
     ) -> None:
         """Note decoded rows from before `first`, whose messages are counted already."""
-        self._sketcher.recall(frame, timestamps_ms, Place(self._rank, offsets))
+        self._sketcher.recall(frame, timestamps_ms, Place(self._rank, offsets), self._recalled_time)
+        self.recalled_to(next_offset)
+
+    def recalled_to(self, next_offset: int) -> None:
+        """Note that there is nothing more to recall before an offset."""
         self._recalled = max(self._recalled, next_offset)
+        if self._pairing is not None and self._recalled >= self._begin:
+            self._pairing.know(self._side)
+
+    def _silence(self) -> Rest | None:
+        """How long it has been silent, unless rows wait to learn from it that they have no partner."""
+        holds = self.rest is not None and self._pairing is not None and self._pairing.holds(self._side)
+        return None if holds else self.rest
 
     def skip(self, next_offset: int, dead_lettered: int = 0, filtered: int = 0) -> None:
         """Move on over messages that gave no rows."""
@@ -106,11 +128,16 @@ class Progress:
     @property
     def pending(self) -> bool:
         """Whether there is anything new since the last delta."""
-        return self._told != (self.next, self.time, self.rest)
+        return self._told != (self.next, self.time, self._silence())
 
     def delta(self) -> Delta:
         """The delta of everything since the last one; starts empty again."""
         messages = self._sketcher.messages
+        # While rows are still being recalled, whoever comes next must recall them all as well.
+        replay: tuple[int, PartitionTime | None] = self._replay, self._replay_time
+        if self._recalled >= self._begin:
+            replay = self._sketcher.replay_from(self.next, self.time)
+        looked_back = self._pairing is not None and replay[0] < self.next
         found = Delta(
             fingerprint=self._fingerprint,
             topic=self.input.topic,
@@ -119,13 +146,13 @@ class Progress:
             next=self.next,
             table=self._sketcher.take() if len(self._sketcher) else None,
             time=replace(self.time),
-            rest=self.rest,
+            rest=self._silence(),
             account=self.account,
             messages=messages,
-            # While rows are still being recalled, whoever comes next must recall them all as well.
-            replay=self._sketcher.replay_from(self.next) if self._recalled == self._begin else self._replay,
+            replay=replay[0],
+            replay_time=replay[1] if looked_back else None,
         )
         self.first = self.next
         self.account = Account()
-        self._told = (self.next, found.time, self.rest)
+        self._told = (self.next, found.time, found.rest)
         return found

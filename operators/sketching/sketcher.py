@@ -7,6 +7,7 @@ The same on every engine: the Kafka consumer and Spark's source both hand their 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,9 @@ import pyarrow as pa
 from ...sketches.core.held import held_bytes
 from ..definition.stream import Stream
 from ..definition.windows import EARLIEST, Session
+from ..joins.meeting import Meeting, Tally
 from ..joins.once_each import once_each
+from ..joins.pairing import Pairing
 from ..table.schema import schema_of
 from .accounting import Account
 from .clock import wall_clock
@@ -35,7 +38,8 @@ class Sketcher:
     """The sketches of a stream's rows since the last `take`.
 
     `salt` seeds the families that draw random numbers, differently for each table taken. Give each sketcher
-    of a stream a salt of its own, such as a hash of its partition and first offset.
+    of a stream a salt of its own, such as a hash of its partition and first offset. `pairing` is where the
+    rows of two joined streams meet. `timed` says whether the last rows had any with an event time.
 
     >>> from datetime import datetime
     >>> from streamgauge.operators.definition.aggregates import count
@@ -48,13 +52,22 @@ class Sketcher:
     [2]
     """
 
-    def __init__(self, stream: Stream, salt: int = 0, clock: Callable[[], float] = wall_clock) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        salt: int = 0,
+        clock: Callable[[], float] = wall_clock,
+        pairing: Pairing | None = None,
+    ) -> None:
         window = stream.complete().window
         assert window is not None
         self._window = window
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
         self._once = once_each(stream)
-        self._steps = RowSteps(stream) if self._once is None else self._once.before
+        self._meeting = None if pairing is None else Meeting(stream, pairing)
+        before = self._once or self._meeting
+        self._steps = RowSteps(stream) if before is None else before.before
+        self.timed = False
         schema = schema_of(stream)
         self._panes: Sketches = (
             PartialSessions(schema, window, salt)
@@ -88,6 +101,7 @@ class Sketcher:
 
         Raises `ValueError` for a frame without the source's columns.
         """
+        self.timed = False
         if not frame.height:
             return Account()
         refuse = refuse or _say_nothing
@@ -97,6 +111,9 @@ class Sketcher:
         if self._once is not None:
             left = self._once.mark(left, times, timestamps_ms, _offsets(frame, place))
         left, times = self._without_broken(left, times, timestamps_ms, refuse)
+        self.timed = len(times) > 0
+        if self._meeting is not None:
+            return self._meet(self._meeting, frame, left, times, time, place, refuse, late)
         left, times, reached, missed = self._without_late(left, times, time, late)
         if self._once is not None:
             left, times, repeated = self._once.drop(left, times, refuse)
@@ -110,19 +127,36 @@ class Sketcher:
 
     @property
     def kept_bytes(self) -> int:
-        """The memory of what it keeps from one table to the next: the ids that were seen."""
-        return 0 if self._once is None else self._once.size
+        """The memory of what it keeps from one table to the next: ids that were seen, rows that wait."""
+        return sum(kept.size for kept in (self._once, self._meeting) if kept is not None)
 
-    def recall(self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, place: Place) -> None:
-        """Note rows that were counted before, for those that follow: none of them counts."""
+    def recall(
+        self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, place: Place, time: PartitionTime
+    ) -> None:
+        """Note rows that were counted before, for those that follow: none of them counts.
+
+        `time` is the partition's before them, and moves on.
+        """
         if self._once is not None and frame.height:
             left = self._steps.apply(frame, _say_nothing)
             left, times = self._steps.event_times(frame, timestamps_ms, left, _say_nothing)
             self._once.mark(left, times, timestamps_ms, place.offsets)
+        if self._meeting is not None and frame.height:
+            left = self._steps.apply(frame, _say_nothing)
+            left, times = self._steps.event_times(frame, timestamps_ms, left, _say_nothing)
+            left, times = self._without_broken(left, times, timestamps_ms, _say_nothing)
+            before = replace(time)
+            left, times, reached, _ = self._without_late(left, times, time, None)
+            self._meeting.recall(left, times, reached, place.offsets, before)
 
-    def replay_from(self, offset: int) -> int:
-        """The offset from which rows must be recalled by who goes on at `offset`; the same if none must."""
-        return offset if self._once is None else self._once.replay_from(offset)
+    def replay_from(self, offset: int, time: PartitionTime) -> tuple[int, PartitionTime]:
+        """From which offset rows must be recalled by who goes on at `offset`, and the event time there.
+
+        Both are as given if none must.
+        """
+        if self._meeting is not None:
+            return self._meeting.replay(offset, time)
+        return (offset if self._once is None else self._once.replay_from(offset)), time
 
     def take(self) -> pa.Table:
         """The table of sketches of the rows added since the last call; starts empty again."""
@@ -142,6 +176,31 @@ class Sketcher:
     def messages(self) -> dict[int, int]:
         """Messages counted since the last `take`, by the start of their pane (int64 microseconds)."""
         return dict(sorted(self._messages.items()))
+
+    def _meet(
+        self,
+        meeting: Meeting,
+        frame: pl.DataFrame,
+        left: Stepped,
+        times: np.ndarray,
+        time: PartitionTime,
+        place: Place | None,
+        refuse: Refuse,
+        late: Late | None,
+    ) -> Account:
+        """Sketch what comes of it that rows meet those of the other stream."""
+        filtered, before, tally = left.filtered, replace(time), Tally()
+        left, times, reached, missed = self._without_late(left, times, time, late)
+        offsets = _offsets(frame, place)
+        for found in meeting.meet(left, times, reached, offsets, before, refuse, tally):
+            if len(found.times):
+                self._panes.add(found.frame, found.times, found.place, found.reached)
+        for of_messages in tally.times:
+            self._note_messages(of_messages)
+        # Messages from before that are part of a row now were filtered until then.
+        filtered += len(once(left.numbers)) - tally.counted - tally.refused - tally.moved
+        counted = tally.counted + tally.moved
+        return Account(frame.height, counted, filtered, missed, frame.height - counted - filtered - missed)
 
     def _without_broken(
         self, left: Stepped, times: np.ndarray, timestamps_ms: np.ndarray | None, refuse: Refuse
@@ -184,16 +243,19 @@ class Sketcher:
         messages = once(left.numbers)
         if len(messages) < len(times):
             times = times[np.searchsorted(left.numbers, messages)]
+        self._note_messages(times)
+        return len(times)
+
+    def _note_messages(self, times: np.ndarray) -> None:
         if not len(times):
-            return 0
+            return
         first = self._window.pane_start(int(times.min()))
         if first == self._window.pane_start(int(times.max())):
             self._messages[first] = self._messages.get(first, 0) + len(times)
-            return len(times)
+            return
         panes, counts = np.unique(self._window.pane_starts(times), return_counts=True)
         for pane, count in zip(panes.tolist(), counts.tolist()):
             self._messages[pane] = self._messages.get(pane, 0) + count
-        return len(times)
 
 
 def _offsets(frame: pl.DataFrame, place: Place | None) -> np.ndarray:

@@ -13,6 +13,11 @@ def check_readable(stream: Stream) -> None:
     That is rows of earlier batches, tables, and windows that are not side by side, which the consumer alone
     merges. Raises `TypeError` for a stream of frames.
     """
+    if stream.joined is not None:
+        raise ValueError(
+            f"on_spark: the stream joins those of {stream.reads()}, which Spark's tasks don't keep rows of; "
+            "run it by .run(...), or join DataFrames with watermarks in Spark and give sketch() the result"
+        )
     if len(stream.kafka_sources) > 1 or len(stream.kafka_source.topics) > 1:
         raise ValueError(
             f"on_spark: the stream reads {' and '.join(s.topic for s in stream.kafka_sources)}, and Spark's "

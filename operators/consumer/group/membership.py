@@ -53,7 +53,8 @@ class Committed:
         """Everything but the offset, as text to commit with it."""
         position = self.position
         back = -1 if position.replay is None else position.offset - position.replay
-        beside = [back, self.epoch, self.moved] if self.epoch else [back] if back else []
+        again = [] if position.replay_time is None else position.replay_time.to_list()
+        beside = [back, self.epoch, self.moved, *again] if self.epoch or again else [back] if back else []
         known = [*position.time.to_list(), *beside]
         told = [self.fingerprint, self.topic_id, self.table_id, known, *self.log]
         return json.dumps(told, separators=(",", ":"))
@@ -65,8 +66,11 @@ class Committed:
             fingerprint, topic_id, table_id, told, *log = json.loads(metadata or "[]")
             numbers = list(map(int, told))
             time, beside = numbers[:_TIME], numbers[_TIME:]
-            back, epoch, moved = (*beside, *(0, 0, 0)[len(beside) :])
-            position = Position(offset, PartitionTime(*time), None if back < 0 else offset - back)
+            back, epoch, moved, *again = (*beside, *(0, 0, 0)[len(beside) :])
+            replay_time = PartitionTime(*again) if again else None
+            position = Position(
+                offset, PartitionTime(*time), None if back < 0 else offset - back, replay_time
+            )
             ids = str(fingerprint), str(topic_id), str(table_id)
             return cls(position, tuple(log), *ids, epoch, moved)
         except (ValueError, TypeError):

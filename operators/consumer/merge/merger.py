@@ -235,7 +235,7 @@ class Merger:
             marks = {where: mark for where, mark in marks.items() if where.topic not in self._gone}
             inputs = {where for where in inputs if where.topic not in self._gone}
         if not more and inputs <= marks.keys():
-            found = closing(marks.values(), self._window, self.stream.delay_us)
+            found = closing(marks.values(), self._window, self.stream.closing_delay_us)
             self.state.closed_us = max(self.state.closed_us, found.final_us)
             self.state.due_us = max(self.state.closed_us, found.due_us)
             self._open.close(self.state.closed_us, self._told)

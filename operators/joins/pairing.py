@@ -1,0 +1,121 @@
+"""Two streams' rows of one partition number, which pair with one another.
+
+What pairs depends on the rows alone: each was judged in its own partition, whatever the other had read by
+then. A row that is on time is kept as long as one of the other side could be on time and pair with it; so
+the second of two finds the first, whichever that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..definition.joining import JoinedSource, TooManyRows
+from ..definition.stream import Stream
+from ..definition.windows import EARLIEST
+from ..sketching.lateness import CONFIRMED, PartitionTime
+from ..sketching.position import Input
+from .replaying import ReplayMarks
+from .waiting import WaitingRows
+
+
+class Pairing:
+    """The rows that wait on both sides of one partition number, and what both inputs must know of another.
+
+    `times` are the event times of both inputs, once they are taken up; `recalled` says of which all rows from
+    before were read again.
+    """
+
+    def __init__(self, stream: Stream, partition: int) -> None:
+        source = stream.joined
+        assert source is not None and stream.window is not None
+        self.source: JoinedSource = source
+        self.inputs = tuple(Input(part.topics[0], partition) for part in source.parts)
+        self.sides = tuple(WaitingRows(schema, source.within_us) for schema in source.sides)
+        self.times: list[PartitionTime | None] = [None, None]
+        self.recalled = [False, False]
+        self._marks = ReplayMarks(), ReplayMarks()
+        self._window = stream.window
+        self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
+        self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
+
+    def take_up(self, where: Input, time: PartitionTime) -> int:
+        """Note the event time of an input, which moves on; gives its side."""
+        side = self.inputs.index(where)
+        self.times[side] = time
+        return side
+
+    def due(self, side: int) -> np.ndarray:
+        """The rows of a side that are to be given without a partner, as every one would be late by now."""
+        rows, time = self.sides[side], self.times[1 - side]
+        if not self.source.gives_alone(side) or time is None or not len(rows):
+            return np.empty(0, np.int64)
+        alone = np.flatnonzero(~(rows.column("paired") | rows.column("given")))
+        latest = rows.column("times")[alone] + np.int64(self.source.within_us)
+        return alone[self._window.last_ends(latest) <= time.watermark(self._delay_us)]
+
+    def holds(self, side: int) -> bool:
+        """Whether rows of the other side wait to learn from this one that they have no partner."""
+        rows = self.sides[1 - side]
+        waiting = ~(rows.column("paired") | rows.column("given"))
+        return self.source.gives_alone(1 - side) and bool(waiting.any())
+
+    def know(self, side: int) -> None:
+        """Note that all rows of a side from before are known again."""
+        self.recalled[side] = True
+        if all(self.recalled):
+            for own in (0, 1):
+                self.sides[own].column("given")[self.due(own)] = True  # and they were, before
+
+    def note(self, side: int, offset: int, before: PartitionTime, latest_us: int) -> None:
+        """Rows were taken from `offset` on, when the partition's time was `before`."""
+        self._marks[side].note(offset, before, latest_us)
+
+    def replay(self, side: int, offset: int, time: PartitionTime) -> tuple[int, PartitionTime]:
+        """From where rows must be read again by who goes on at `offset`, and the event time there.
+
+        That is within twice the reach: of each row that may still pair, it must be known whether it has.
+        """
+        within = self.source.within_us
+        own, other = self._trusted(side), self._trusted(1 - side)
+        return self._marks[side].replay(offset, time, min(other - within, own - 2 * within) - self._span_us)
+
+    def forget(self) -> None:
+        """Drop rows that only late ones could pair with. Raises `TooManyRows` if too many are left."""
+        for side, rows in enumerate(self.sides):
+            reach = self._trusted(1 - side) - self._span_us - self.source.within_us
+            if not rows.forget(reach, self.source.limit):
+                own, other = self.inputs[side], self.inputs[1 - side]
+                raise TooManyRows(
+                    f"join: more than {self.source.limit:,} rows of {own} wait for partners in {other}, "
+                    "which is far behind in event time, or silent; give the topics more partitions, choose a "
+                    "shorter within=, or raise limit="
+                )
+
+    def _trusted(self, side: int) -> int:
+        """The watermark of a side, once it can't go back: that of a young partition may."""
+        time = self.times[side]
+        sure = time is not None and (self._max_ahead_us < 0 or time.rows == CONFIRMED)
+        return time.watermark(self._delay_us) if time is not None and sure else EARLIEST
+
+
+class Pairings:
+    """The pairings of the partitions that a worker has, by their number; none for other streams."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._known: dict[int, Pairing] = {}
+
+    def of(self, where: Input) -> Pairing | None:
+        """That which an input is part of."""
+        if self._stream.joined is None:
+            return None
+        if where.partition not in self._known:
+            self._known[where.partition] = Pairing(self._stream, where.partition)
+        return self._known[where.partition]
+
+    def keep(self, inputs: Iterable[Input]) -> None:
+        """Forget all but those of these inputs."""
+        there = {where.partition for where in inputs}
+        self._known = {number: one for number, one in self._known.items() if number in there}

@@ -1,0 +1,126 @@
+"""Joins of two streams: the same as pair by pair in plain Python, cut anywhere and restarted anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from streamgauge.operators.consumer.group.membership import Committed
+from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.definition.joining import Between
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.joins.pairing import Pairings
+from streamgauge.operators.sketching.position import Input, Position
+from streamgauge.operators.sketching.progress import Progress
+from streamgauge.operators.table.query import query
+
+from .orders import START_US
+from .pairs import SCHEMAS, TOPICS, Answer, answer, joined, random_rows
+
+NOW_US = START_US + 20 * 60 * 1_000_000
+INPUTS = [Input(topic, 0) for topic in TOPICS]
+
+
+class Worker:
+    """Both partitions of one number, whose worker may die at any message: only what was delivered stays."""
+
+    def __init__(self, rows: Any, stream: Stream, seed: int) -> None:
+        self.frames = [pl.DataFrame(side, schema=schema) for side, schema in zip(rows, SCHEMAS)]
+        self.stream = stream
+        self.random = np.random.default_rng(seed)
+        self.merger = Merger(stream, INPUTS)
+        self.places = [Committed(Position()), Committed(Position())]
+        self.windows: dict[tuple[Any, Any], tuple[int, ...]] = {}
+        self.recalled = self.log = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Take both up where the last deltas left them; all rows from before are known again first."""
+        pairings, self.progress = Pairings(self.stream), list[Progress]()
+        for where, place in zip(INPUTS, self.places):
+            position = Committed.of(place.position.offset, place.metadata()).position
+            self.progress.append(
+                Progress(
+                    *(self.stream, *where, position.offset, replace(position.time)),
+                    clock=lambda: NOW_US / 1e6,
+                    replay=position.replay,
+                    replay_time=position.replay_time,
+                    pairing=pairings.of(where),
+                )
+            )
+        while left := [side for side in (0, 1) if self.progress[side].reads_from < self.progress[side].next]:
+            side = int(self.random.choice(left))
+            own = self.progress[side]
+            if self.random.random() < 0.1:
+                self.deliver()  # a place may be committed before all is known again
+            if self.random.random() < 0.05:
+                return self.begin()
+            high = min(own.next, own.reads_from + int(self.random.integers(1, 60)))
+            offsets = np.arange(own.reads_from, high)
+            self.recalled += len(offsets)
+            own.recall(self.frames[side][offsets], self.stamps(offsets), offsets, high)
+
+    def stamps(self, offsets: np.ndarray) -> np.ndarray:
+        return np.full(len(offsets), NOW_US // 1000, np.int64)
+
+    def read(self, side: int, many: int) -> None:
+        own = self.progress[side]
+        offsets = np.arange(own.next, min(own.next + many, self.frames[side].height))
+        if len(offsets):
+            end = int(offsets[-1]) + 1
+            own.add(self.frames[side][offsets], self.stamps(offsets), offsets, end, lambda rows, why: None)
+
+    def deliver(self) -> None:
+        """The deltas and places of both, in one transaction."""
+        deltas = [own.delta() for own in self.progress]
+        for at, delta in enumerate(deltas):
+            self.merger.offer(replace(delta, more=at == 0), self.log)
+            self.log += 1
+            self.places[at] = Committed(delta.end, (), "fingerprint", "id", "id")
+        for table in self.merger.close():
+            self.note(table)
+
+    def note(self, table: Any) -> None:
+        for row in query(table).iter_rows(named=True):
+            at = tuple(int(row[name].timestamp() * 1e6) for name in ("window_start", "window_end"))
+            self.windows[at] = row["rows"], int(row["n"] or 0), int(row["m"] or 0)
+
+    def found(self) -> Answer:
+        self.deliver()
+        for table in self.merger.close_all():
+            self.note(table)
+        return Answer(self.merger.state.account, self.windows)
+
+    @property
+    def left(self) -> list[int]:
+        """The sides that are not read to their ends."""
+        return [side for side in (0, 1) if self.progress[side].next < self.frames[side].height]
+
+
+@pytest.mark.parametrize("hopping", [False, True], ids=["tumbling", "hopping"])
+@pytest.mark.parametrize("how", ["inner", "left", "outer"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_join_is_the_same_however_rows_are_read_and_wherever_workers_die(
+    seed: int, how: Between, hopping: bool
+) -> None:
+    rows = random_rows(seed, 900)
+    worker = Worker(rows, joined(how, hopping), 100 + seed)
+    favoured = 0
+    while worker.left:
+        if worker.random.random() < 0.1:
+            favoured = 1 - favoured
+        side = favoured if worker.random.random() < 0.7 else 1 - favoured
+        worker.read(side, int(worker.random.integers(1, 40)))
+        if worker.random.random() < 0.3:
+            worker.deliver()
+        if worker.random.random() < 0.1:
+            worker.begin()
+    wanted = answer(rows, how, hopping, NOW_US)
+    assert worker.found() == wanted
+    told = wanted.account
+    assert told.balanced and min(told.counted, told.filtered) > 100 and min(told.late, told.dead_lettered) > 3
+    assert worker.recalled > 100 and len(wanted.windows) > 15
