@@ -10,6 +10,7 @@ from ..kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, parti
 from ..sinks.sink import Origin, topics_of
 from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..sketching.position import inputs_of
+from .group.co_partitioning import check_alike, check_joined
 from .group.history import GroupHistory
 from .group.input_topics import check_apart, input_topics
 from .group.nameless import clear_away, group_name
@@ -25,6 +26,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     """
     sources = stream.complete().kafka_sources
     settings = sources[0].settings
+    check_joined(stream, options.delivery, settings)
     if options.workers > 1:
         tables = [decoder for table in stream.tables for decoder in table.decoders]
         for decoder in (*(decoder for source in sources for decoder in source.decoders), *tables):
@@ -34,6 +36,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
         partitions_of(admin(table.source.settings), table.topic)
     found = input_topics(client, sources, {options.dead_letters, options.late})
     partitions, ids = found.partitions, found.ids
+    check_alike(stream, partitions)
     group_id = options.group_id or _own_group(client, min(partitions))
     history = GroupHistory(client, settings, group_id, stream, partitions, ids)
     if options.group_id is not None:

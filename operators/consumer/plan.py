@@ -9,6 +9,7 @@ from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
 from ..kafka.secrets import Settings
 from ..sketching.position import Input, inputs_of
+from .group.co_partitioning import RANGES
 from .options import RunOptions
 
 
@@ -53,7 +54,8 @@ class Plan:
     @property
     def config(self) -> Settings:
         """librdkafka's settings for every client of the run."""
-        return self.sources[0].settings
+        settings = self.sources[0].settings
+        return settings if self.stream.joined is None else Settings({**settings, **RANGES})
 
     def letters(self, topic: str) -> str | None:
         """Where messages of a topic go that can't be counted, if anywhere."""

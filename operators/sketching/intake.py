@@ -127,6 +127,19 @@ class Intake:
                     self._take_run(where, part, decoded, low, high)
         self.remarks.look()
 
+    def recall(self, messages: Messages) -> None:
+        """Note messages that were counted before their partitions were taken up; leave out all others."""
+        if messages.broken is not None:
+            return
+        wait = None if self._patience is None else self._wait
+        for part, decoded in self._source.decoded(messages, wait):
+            if self._patience is not None:
+                self._patience.done()
+            for low, high in _runs(part):
+                progress = self.progress.get(Input(part.topics[part.topic[low]], int(part.partition[low])))
+                if progress is not None and progress.reads_from < progress.next:
+                    _recall(progress, part, decoded, low, high)
+
     def _wait(self, error: Unavailable) -> None:
         assert self._patience is not None
         if self._alive is not None:

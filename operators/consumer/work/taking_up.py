@@ -34,6 +34,14 @@ from .delivery import AtLeastOnce, AtMostOnce, Delivery, ExactlyOnce
 log = logging.getLogger("streamgauge.kafka")
 
 _ANSWER_SECONDS = 10.0
+_CUT_IDS = (
+    "%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give the topic a "
+    "retention that is longer than what deduplicate() looks back"
+)
+_CUT_ROWS = (
+    "%s was cut: rows in its offsets %s … %s find no more partners; give the topic a retention that is "
+    "longer than what join() looks back"
+)
 
 
 class TakingUp:
@@ -168,11 +176,8 @@ class TakingUp:
             return position.offset
         wanted = low if position.replay is None else position.replay
         if wanted < low:
-            log.warning(
-                "%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give "
-                "the topic a retention that is longer than what deduplicate() looks back",
-                *(where, wanted, min(low, position.offset) - 1),
-            )
+            joined = self._plan.stream.joined is not None
+            log.warning(_CUT_ROWS if joined else _CUT_IDS, where, wanted, min(low, position.offset) - 1)
         return max(low, wanted)
 
     def _gone(self, where: Input, offset: int, low: int) -> None:

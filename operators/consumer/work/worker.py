@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from ...definition.sources import FrameSource
 from ...formats.messages import Messages
 from ...joins.joined import JoinedTables
+from ...joins.pairing import Pairings
 from ...kafka.patience import Patience, Stopped
 from ...kafka.read_ahead import ReadAhead
 from ...kafka.reader import NoAnswer, Reader
@@ -26,6 +27,7 @@ from ...sketching.position import Input
 from ...sketching.progress import Progress
 from ...sketching.remarks_by_source import RemarksBySource
 from ...watching.figures import WorkFigures
+from ..group.co_partitioning import check_partners
 from ..group.input_topics import TopicSearch
 from ..group.membership import Membership, MembershipLost
 from ..log.messages import encode
@@ -62,6 +64,7 @@ class Worker:
         source = plan.stream.source
         assert not isinstance(source, FrameSource)
         remarks = RemarksBySource(plan.stream, plan.letters)
+        self._pairings = Pairings(self._stream)
         self._intake = Intake(source, remarks, plan.ends, self._keep, stopping, plan.options.late is not None)
         self._ids = dict(plan.topic_ids)
         own = {plan.options.dead_letters, plan.options.late}
@@ -257,18 +260,57 @@ class Worker:
             except KafkaException as error:
                 waiting.failed(error)
         waiting.done()
+        check_partners(self._stream, inputs, self._intake.progress)
+        self._pairings.keep(self._intake.progress)
         for where, end in ends.items():
             start, time = end.position.offset, replace(end.position.time)
-            progress = Progress(self._stream, *where, start, time, replay=end.position.replay)
+            again = end.position.replay, end.position.replay_time
+            progress = Progress(
+                self._stream,
+                *where,
+                start,
+                time,
+                replay=again[0],
+                replay_time=again[1],
+                pairing=self._pairings.of(where),
+            )
             self._intake.begin(progress, end.cuts)
             self._idleness.take_up(where)
+        if self._stream.joined is not None:
+            self._recall()
         self._read_on()
+
+    def _recall(self) -> None:
+        """Read again the rows that joined streams wait with, of both sides, before any new one is judged."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+        behind = {where: own for where, own in self._intake.progress.items() if own.reads_from < own.next}
+        if not behind:
+            return
+        self._begin_reading({where: own.reads_from for where, own in behind.items()})
+        assert self._reader is not None
+        while any(own.reads_from < own.next for own in behind.values()):
+            if self._stopping():
+                raise Stopped("stopped while reading again the rows that wait for partners")
+            messages = self._reader.read(_BATCH_MESSAGES, 0.1)
+            if messages is not None:
+                self._intake.recall(messages)
+            for place, position in self._reader.positions().items():
+                if position >= (own := behind[Input(*place)]).next:
+                    own.recalled_to(own.next)  # only transactions' markers and gaps are left
+            self._membership.keep()
 
     def _read_on(self) -> None:
         """Read the partitions that it has, each from where it is."""
         starts: dict[tuple[str, int], int] = {w: own.reads_from for w, own in self._intake.progress.items()}
         if self._ahead is not None:
             self._ahead.close()
+        self._begin_reading(starts)
+        assert self._reader is not None
+        self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
+
+    def _begin_reading(self, starts: dict[tuple[str, int], int]) -> None:
         waiting = Patience("read on", self._stopping)
         while True:
             try:
@@ -278,7 +320,6 @@ class Worker:
                 waiting.still(str(error))
                 wall.sleep(_PAUSE_SECONDS)
         waiting.done()
-        self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
 
     def _reading(self, starts: dict[tuple[str, int], int]) -> Reader:
         if self._reader is not None:

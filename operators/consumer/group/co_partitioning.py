@@ -1,0 +1,69 @@
+"""Two joined streams meet partition by partition: both topics alike, and a worker that has both of a number.
+
+Workers are given the same numbers of both only if they are assigned by ranges, and if all give up all of them
+in a rebalance; and the places of both must be committed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ...definition.stream import Stream
+from ...kafka.topics import TopicError
+from ...sketching.position import Input
+
+_STRATEGY = "partition.assignment.strategy"
+RANGES = {_STRATEGY: "range"}
+"""The setting that gives a member partitions of the same numbers of two topics that have equally many."""
+
+
+def check_joined(stream: Stream, delivery: str, settings: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for a run that could not keep the two sides of a join together."""
+    if stream.joined is None:
+        return
+    if delivery != "exactly_once":
+        raise ValueError(
+            f"delivery is {delivery!r}, and the stream joins two streams: what one side gives depends on how "
+            'far the other is, and only "exactly_once" commits both at once; leave delivery= out'
+        )
+    if str(settings.get("group.protocol", "classic")).lower() == "consumer":
+        raise ValueError(
+            'config has "group.protocol": "consumer", and the stream joins two streams: brokers that assign '
+            "don't promise partitions of the same number; leave the setting out"
+        )
+    if settings.get(_STRATEGY, "range") != "range":
+        raise ValueError(
+            f'config has "{_STRATEGY}": {settings[_STRATEGY]!r}, and the stream joins two streams: only '
+            '"range" gives a worker partitions of the same number of both; leave the setting out'
+        )
+
+
+def check_alike(stream: Stream, partitions: Mapping[str, int]) -> None:
+    """Raise `TopicError` for joined topics that don't have the same number of partitions."""
+    if stream.joined is None:
+        return
+    one, two = (part.topics[0] for part in stream.joined.parts)
+    if partitions[one] != partitions[two]:
+        raise TopicError(
+            f"join: the topic {one!r} has {partitions[one]} partitions and {two!r} has {partitions[two]}; "
+            "rows meet only in partitions of one number, so both topics must have equally many, keyed alike"
+        )
+
+
+def check_partners(stream: Stream, inputs: Collection[Input], others: Collection[Input]) -> None:
+    """Raise `TopicError` if a worker is given partitions without those that they are joined with.
+
+    `inputs` are those that it is given now, `others` those that it has.
+    """
+    if stream.joined is None:
+        return
+    topics = {part.topics[0] for part in stream.joined.parts}
+    for where in inputs:
+        partners = {Input(topic, where.partition) for topic in topics}
+        if not partners <= set(inputs) or partners & set(others):
+            raise TopicError(
+                f"join: the group gave this worker {where} without its partner in the other topic; both "
+                f"topics must have equally many partitions, and all members of the group "
+                f'"{_STRATEGY}": "range"'
+            )
