@@ -55,6 +55,8 @@ def random_rows(seed: int, n: int) -> tuple[list[Row], list[Row]]:
         key = None if random.random() < 0.05 else int(random.integers(0, 40))
         if kind < 0.05:
             time = at - int(random.integers(15, 90)) * SECOND
+        elif kind > 0.9:
+            time = at - int(random.integers(20, 40)) * SECOND
         elif kind < 0.06:
             time = at + 30 * 86_400 * SECOND  # a clock that is a month ahead
         elif kind < 0.07:
