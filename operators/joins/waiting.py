@@ -234,9 +234,9 @@ class WaitingRows:
         if self._n <= min(self._look_at, limit):
             return True
         kept = np.flatnonzero(self.column("times") > reach_us)
-        if 2 * len(kept) <= self._n or self._n > limit:
+        if 4 * len(kept) <= 3 * self._n or self._n > limit:
             self._keep(kept)
-        self._look_at = max(2 * self._n, _FEW)
+        self._look_at = max(self._n + self._n // 2, _FEW)
         return self._n <= limit
 
     def _keep(self, rows: np.ndarray) -> None:

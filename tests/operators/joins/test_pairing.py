@@ -15,6 +15,8 @@ from streamgauge.operators.definition.joining import Between
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.joins import waiting
 from streamgauge.operators.joins.pairing import Pairings
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.lateness import PartitionTime
 from streamgauge.operators.sketching.position import Input, Position
 from streamgauge.operators.sketching.progress import Progress
 from streamgauge.operators.table.query import query
@@ -148,6 +150,32 @@ def test_rows_far_apart_are_dropped_in_time_and_known_again_in_time(
                 worker.begin()
     assert worker.found() == answer(rows, how, False, NOW_US)
     assert 100 < most < 700  # of 1,250 on each side, with two a second
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_rows_are_judged_again_as_they_were_at_first(restarts: bool) -> None:
+    """Reading again begins with a row that is 75 minutes ahead, which moved no time when it came."""
+    second = 1_000_000
+    left = [{"id": 100 + at, "twin": None, "n": 1, "at": START_US + at * second} for at in range(25)]
+    left += [{"id": 7, "twin": None, "n": 1, "at": START_US + 4_500 * second}]
+    left += [{"id": key, "twin": None, "n": 1, "at": START_US + 200 * second} for key in (1, 2)]
+    right = [{"id": 900 + at, "m": 1, "at": START_US + (165 + at) * second} for at in range(25)]
+    right += [{"id": key, "m": 1, "at": START_US + 195 * second} for key in (1, 2)]
+    worker = Worker((left, right), joined("inner"), 1)
+    for side, many in ((0, 25), (1, 25), (0, 3)):
+        worker.read(side, many)
+    worker.deliver()
+    assert worker.places[0].position.replay == 25
+    if restarts:
+        worker.begin()
+    worker.read(1, 2)
+    assert worker.found().account == Account(read=55, counted=4, filtered=51)
+
+
+def test_where_to_read_again_from_is_committed_with_the_event_time_there() -> None:
+    time = PartitionTime(7, rows=3)
+    place = Committed(Position(9, PartitionTime(12), 4, time), (), "abc", "t", "u")
+    assert Committed.of(9, place.metadata()) == place
 
 
 def number(rows: Any, side: int, at: int) -> int:
