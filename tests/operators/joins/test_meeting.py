@@ -1,0 +1,129 @@
+"""What comes of it that rows of two streams meet: seen with the tester."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from streamgauge.operators.definition.aggregates import count, first, last, sum
+from streamgauge.operators.definition.joining import TooManyRows
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.testing import RefusedRow, StreamTester
+
+START = 1_767_225_600
+SCHEMAS = {"ads": {"id": pl.Int64, "n": pl.Int64}, "clicks": {"id": pl.Int64, "m": pl.Int64}}
+
+
+def joined(how: Any = "inner", **options: Any) -> Stream:
+    ads, clicks = (
+        Stream.from_kafka(topic, value=json({**schema, "at": pl.Int64}), time=pl.from_epoch("at"))
+        for topic, schema in SCHEMAS.items()
+    )
+    return ads.join(clicks, on="id", within="30s", how=how, **options)
+
+
+def feed(tester: StreamTester, topic: str, *rows: tuple[int | None, int, int], **where: Any) -> Account:
+    """Rows of a key, a number, and the seconds since the start."""
+    names = [*SCHEMAS[topic], "at"]
+    return tester.feed([dict(zip(names, (*row[:2], START + row[2]))) for row in rows], topic=topic, **where)
+
+
+def windows(tester: StreamTester) -> list[Any]:
+    found = tester.finish().windows()
+    return found.drop("window_end").with_columns(pl.col("window_start").dt.epoch("s") - START).rows()
+
+
+def test_each_pair_is_given_once_at_the_later_time_whichever_row_comes_first() -> None:
+    stream = joined().tumbling("1m").agg(rows=count(), n=sum("n"), m=sum("m"))
+    for order in (("ads", "clicks"), ("clicks", "ads")):
+        tester = StreamTester(stream)
+        told = [feed(tester, topic, (1, 1, 50), (2, 4, 55), (None, 8, 50), (1, 2, 70)) for topic in order]
+        assert told[0] == Account(4, 0, 4) and told[1] == Account(4, 6, -2)
+        assert windows(tester) == [(0, 2, 5, 5), (60, 3, 5, 5)]
+
+
+def test_rows_meet_only_in_partitions_of_one_number() -> None:
+    tester = StreamTester(joined().tumbling("1m").agg(rows=count()), partitions=2)
+    feed(tester, "ads", (1, 1, 0), partition=0)
+    assert feed(tester, "clicks", (1, 1, 0), partition=1).counted == 0
+    assert feed(tester, "clicks", (1, 1, 0), partition=0).counted == 2
+
+
+def test_first_and_last_don_t_depend_on_which_stream_is_read_first() -> None:
+    stream = joined().tumbling("1m").agg(first=first("n"), last=last("n"))
+    for order in (("ads", "clicks"), ("clicks", "ads")):
+        tester = StreamTester(stream)
+        for topic in order:
+            feed(tester, topic, *((1, number, 20) for number in range(5)))
+        assert windows(tester) == [(0, 0, 4)]
+
+
+def test_windows_wait_for_rows_without_a_partner_and_for_a_silent_partner() -> None:
+    tester = StreamTester(joined("left").tumbling("1m").agg(rows=count(), pairs=count("m")))
+    feed(tester, "ads", (1, 1, 10), (2, 1, 15), (3, 1, 130))
+    feed(tester, "clicks", (1, 1, 20))
+    assert tester.advance(3_000).windows().height == 0  # a click for 2 or 3 may still come
+    feed(tester, "clicks", (9, 1, 69))
+    assert tester.advance(1).account.counted == 2 and tester.account.filtered == 3
+    feed(tester, "clicks", (9, 1, 70))  # with which no click of 45 seconds can come
+    assert tester.account.counted == 3 and tester.windows().height == 0
+    feed(tester, "ads", (3, 1, 400))
+    feed(tester, "clicks", (3, 1, 400))
+    assert tester.advance(1).windows().select("rows", "pairs").rows()[0] == (2, 1)
+
+
+def test_an_inner_join_waits_for_no_silent_partner() -> None:
+    tester = StreamTester(joined().tumbling("1m").agg(rows=count()))
+    feed(tester, "ads", (1, 1, 10))
+    feed(tester, "clicks", (1, 1, 20))
+    assert tester.advance(300).windows()["rows"].to_list() == [1]
+
+
+def test_rows_that_find_no_partner_are_heard_all_the_same() -> None:
+    """A partition whose rows find none is not silent, so it holds windows open as ever."""
+    tester = StreamTester(joined().tumbling("1m").agg(rows=count()))
+    feed(tester, "ads", (1, 1, 10))
+    feed(tester, "clicks", (1, 1, 20))
+    for _ in range(20):
+        tester.advance(4)
+        feed(tester, "ads", (5, 1, 30))
+        feed(tester, "clicks", (6, 1, 30))
+    assert tester.windows().height == 0
+
+
+@pytest.mark.parametrize("how", ["inner", "outer"])
+def test_a_pair_on_which_a_later_step_fails_makes_its_second_row_a_dead_letter(how: Any) -> None:
+    def fragile(n: int) -> int:
+        if n == 13:
+            raise ValueError("thirteen")
+        return n
+
+    added = (pl.col("n") + pl.col("m")).map_elements(fragile, return_dtype=pl.Int64)
+    tester = StreamTester(joined(how).with_columns(s=added).tumbling("1m").agg(rows=count(), s=sum("s")))
+    feed(tester, "ads", (1, 6, 10), (1, 5, 10))
+    assert feed(tester, "clicks", (1, 7, 20), (1, 1, 20)) == Account(2, 3, -2, 0, 1)
+    assert tester.refused == [RefusedRow(0, 0, "ValueError: thirteen", "clicks")]
+    assert feed(tester, "ads", (1, 0, 20)) == Account(1, 1, 0)  # and pairs with both all the same
+    for topic in SCHEMAS:
+        feed(tester, topic, (None, 0, 500))
+    assert tester.account.balanced and tester.account.dead_lettered == 1
+    assert windows(tester)[0] == (0, 4, 7 + 6 + 7 + 1)
+
+
+def test_a_row_that_could_not_stand_alone_is_a_dead_letter_when_it_comes() -> None:
+    asked = pl.when(pl.col("m").is_null()).then(pl.lit("alone")).otherwise(pl.lit("1")).cast(pl.Int64)
+    tester = StreamTester(joined("left").with_columns(s=asked).tumbling("1m").agg(s=sum("s")))
+    assert feed(tester, "ads", (1, 6, 10), (None, 1, 10)) == Account(2, 0, 0, 0, 2)
+    assert feed(tester, "clicks", (1, 6, 10)) == Account(1, 1, 0)
+    assert [row.offset for row in tester.refused] == [0, 1]
+
+
+def test_too_many_rows_that_wait_end_the_run_and_name_the_partner() -> None:
+    tester = StreamTester(joined(limit=10).tumbling("1m").agg(rows=count()))
+    feed(tester, "ads", *((number, 1, 0) for number in range(10)))
+    with pytest.raises(TooManyRows, match=r"10 rows of ads\[0\] wait for partners in clicks\[0\]"):
+        feed(tester, "ads", (10, 1, 0))

@@ -1,0 +1,121 @@
+"""Two streams joined on a real broker: workers killed, runs started again, partitions handed over."""
+
+from __future__ import annotations
+
+import json as plain_json
+import os
+import signal
+import uuid
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.definition.joining import Between
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.topics import TopicError
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.table.query import query
+
+from ...waiting import until
+from ..consumer.runs import Windows
+from .orders import START_US
+from .pairs import Answer, Row, answer, joined, random_rows
+
+pytestmark = pytest.mark.kafka
+
+NOW_US = START_US + 20 * 60 * 1_000_000
+N = 1_200
+
+
+class Topics:
+    """Two topics of two partitions each, sent piece by piece."""
+
+    def __init__(self, kafka: Any, how: Between) -> None:
+        suffix = uuid.uuid4().hex[:8]
+        self.names = f"left-{suffix}", f"right-{suffix}"
+        self.address, self.how = kafka.bootstrap_servers, how
+        for name in self.names:
+            kafka.create_topic(name, partitions=2)
+        self.rows = [random_rows(70 + partition, N) for partition in range(2)]
+        self.share = 0.0
+        self.producer = Producer({"bootstrap.servers": self.address, "enable.idempotence": True})
+
+    @property
+    def stream(self) -> Stream:
+        config = {"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000}
+        return joined(self.how, topics=self.names, bootstrap_servers=self.address, config=config)
+
+    def send(self, share: float) -> int:
+        """Send up to a share of all rows; gives how many have been sent."""
+        sent = 0
+        for partition, sides in enumerate(self.rows):
+            for name, rows in zip(self.names, sides):
+                for row in rows[int(self.share * len(rows)) : int(share * len(rows))]:
+                    self._produce(name, partition, row)
+                sent += int(share * len(rows))
+        self.share = share
+        assert self.producer.flush(60) == 0
+        return sent
+
+    def _produce(self, name: str, partition: int, row: Row) -> None:
+        value = plain_json.dumps(row).encode()
+        self.producer.produce(name, value, partition=partition, timestamp=NOW_US // 1_000)
+
+    def check(self, windows: Windows, account: Account) -> None:
+        wanted = [answer(sides, self.how, False, NOW_US) for sides in self.rows]
+        assert account == sum((one.account for one in wanted), Account())
+        cells = query(windows.table()).select("window_start", "rows", "n", "m").iter_rows()
+        found = {int(start.timestamp() * 1e6): (rows, n or 0, m or 0) for start, rows, n, m in cells}
+        assert found == _added(wanted)
+
+
+def _added(answers: list[Answer]) -> dict[int, tuple[int, ...]]:
+    starts = {at for one in answers for at in one.windows}
+    return {
+        at[0]: tuple(map(sum, zip(*(one.windows.get(at, (0, 0, 0)) for one in answers)))) for at in starts
+    }
+
+
+def test_a_join_is_exact_while_workers_are_killed_and_partitions_handed_over(kafka: Any) -> None:
+    topics, windows = Topics(kafka, "outer"), Windows()
+    options: dict[str, Any] = {
+        "group_id": topics.names[0],
+        "on_window": windows,
+        "checkpoint_seconds": 0.1,
+        "idle_seconds": 600.0,
+    }
+    running = start(topics.stream, RunOptions(workers=2, **options))
+    for share in (0.1, 0.2, 0.3, 0.4, 0.5):
+        sent = topics.send(share)
+        until(lambda sent=sent: running.summary().account.read == sent)
+        if share in (0.2, 0.4):
+            os.kill(running.worker_pids[0], signal.SIGKILL)
+    running.stop()
+    running.wait(60)
+
+    one = start(topics.stream, RunOptions(**options))
+    until(lambda: one.assigned == 4)
+    two = start(topics.stream, RunOptions(**options))
+    until(lambda: two.assigned == 2)
+    sent = topics.send(0.6)
+    until(lambda: max(one.summary().account.read, two.summary().account.read) == sent)
+    one.stop()
+    one.wait(60)
+    sent = topics.send(0.8)
+    until(lambda: two.summary().account.read == sent)
+    two.stop()
+    two.wait(60)
+
+    topics.send(1.0)
+    topics.check(windows, run(topics.stream, RunOptions(until="latest", **options)).account)
+
+
+def test_topics_of_different_numbers_of_partitions_are_refused(kafka: Any) -> None:
+    topics = Topics(kafka, "inner")
+    kafka.create_topic("three-" + topics.names[1], partitions=3)
+    topics.names = topics.names[0], "three-" + topics.names[1]
+    with pytest.raises(TopicError, match=r"has 2 partitions and .* has 3"):
+        run(topics.stream, RunOptions(until="latest"))
