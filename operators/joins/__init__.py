@@ -1,1 +1,1 @@
-"""Rows beside other rows: those of the same id that came before, and those of a table."""
+"""Rows beside other rows: those of the same id that came before, of a table, of another stream."""
