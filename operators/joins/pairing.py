@@ -7,7 +7,7 @@ the second of two finds the first, whichever that is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..sketching.lateness import CONFIRMED, PartitionTime
 from ..sketching.position import Input
 from .replaying import ReplayMarks
 from .waiting import WaitingRows
+
+_MANY = 4
+"""An input waits for its partner once its own rows that wait are this part of the limit."""
 
 
 class Pairing:
@@ -81,6 +84,16 @@ class Pairing:
         own, other = self._trusted(side), self._trusted(1 - side)
         return self._marks[side].replay(offset, time, min(other - within, own - 2 * within) - self._span_us)
 
+    def ahead(self, paused: bool) -> int | None:
+        """The side that has many rows waiting as it is ahead of the other in event time, if one is.
+
+        `paused` says that it is not read meanwhile: it is ahead until few are left.
+        """
+        one, two = (EARLIEST if time is None else time.seen_us for time in self.times)
+        side = 0 if one > two else 1
+        many = self.source.limit // (_MANY * 2 if paused else _MANY)
+        return side if one != two and len(self.sides[side]) > many else None
+
     def forget(self) -> None:
         """Drop rows that only late ones could pair with. Raises `TooManyRows` if too many are left."""
         for side, rows in enumerate(self.sides):
@@ -114,6 +127,19 @@ class Pairings:
         if where.partition not in self._known:
             self._known[where.partition] = Pairing(self._stream, where.partition)
         return self._known[where.partition]
+
+    def ahead(self, inputs: Mapping[Input, bool], paused: Collection[Input]) -> set[Input]:
+        """Those of the inputs that need not be read before their partners have caught up.
+
+        An input's value says whether it is silent: nobody waits for a partner that is. `paused` are those
+        that wait already.
+        """
+        found = set()
+        for pairing in self._known.values():
+            side = pairing.ahead(any(where in paused for where in pairing.inputs))
+            if side is not None and not inputs.get(pairing.inputs[1 - side], True):
+                found.add(pairing.inputs[side])
+        return found & inputs.keys()
 
     def keep(self, inputs: Iterable[Input]) -> None:
         """Forget all but those of these inputs."""

@@ -64,7 +64,7 @@ class Worker:
         source = plan.stream.source
         assert not isinstance(source, FrameSource)
         remarks = RemarksBySource(plan.stream, plan.letters)
-        self._pairings = Pairings(self._stream)
+        self._pairings, self._paused = Pairings(self._stream), set[Input]()
         self._intake = Intake(source, remarks, plan.ends, self._keep, stopping, plan.options.late is not None)
         self._ids = dict(plan.topic_ids)
         own = {plan.options.dead_letters, plan.options.late}
@@ -158,12 +158,23 @@ class Worker:
         if self._ahead is None or not self._intake.progress:
             self._membership.poll(0.1)
             return
+        self._pace()
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
         self._tables.refresh()
         if messages is not None:
             self._take(messages)
         if self._plan.ends is not None:
             self._pass_gaps()
+
+    def _pace(self) -> None:
+        """Of joined streams, read on only with the side that is behind while the other has much waiting."""
+        if self._stream.joined is None:
+            return
+        silent = {where: own.rest is not None for where, own in self._intake.progress.items()}
+        ahead = self._pairings.ahead(silent, self._paused)
+        if ahead != self._paused:
+            self._paused = ahead
+            self._read_on()
 
     def _take(self, messages: Messages) -> None:
         """Sketch a batch in portions of a few seconds, so that the group never waits too long for a poll."""
@@ -262,6 +273,7 @@ class Worker:
         waiting.done()
         check_partners(self._stream, inputs, self._intake.progress)
         self._pairings.keep(self._intake.progress)
+        self._paused &= self._intake.progress.keys()
         for where, end in ends.items():
             start, time = end.position.offset, replace(end.position.time)
             again = end.position.replay, end.position.replay_time
@@ -302,8 +314,9 @@ class Worker:
             self._membership.keep()
 
     def _read_on(self) -> None:
-        """Read the partitions that it has, each from where it is."""
-        starts: dict[tuple[str, int], int] = {w: own.reads_from for w, own in self._intake.progress.items()}
+        """Read the partitions that it has, each from where it is, but for those that wait for others."""
+        own = {where: one for where, one in self._intake.progress.items() if where not in self._paused}
+        starts: dict[tuple[str, int], int] = {where: one.reads_from for where, one in own.items()}
         if self._ahead is not None:
             self._ahead.close()
         self._begin_reading(starts)

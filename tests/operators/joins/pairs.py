@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from streamgauge.operators.definition.aggregates import count, sum
-from streamgauge.operators.definition.joining import Between
+from streamgauge.operators.definition.joining import MOST_ROWS, Between
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.sketching.accounting import Account
@@ -29,7 +29,13 @@ NEVER = -(2**62)
 Row = dict[str, Any]
 
 
-def joined(how: Between, hopping: bool = False, topics: tuple[str, str] = TOPICS, **where: Any) -> Stream:
+def joined(
+    how: Between,
+    hopping: bool = False,
+    topics: tuple[str, str] = TOPICS,
+    limit: int = MOST_ROWS,
+    **where: Any,
+) -> Stream:
     """What is asked: steps before rows meet, messages that become several rows, and steps after."""
     time = pl.from_epoch("at", time_unit="us")
     left, right = (
@@ -37,7 +43,7 @@ def joined(how: Between, hopping: bool = False, topics: tuple[str, str] = TOPICS
         for topic, schema in zip(topics, SCHEMAS)
     )
     left = left.filter(pl.col("n") % 10 != 3).with_columns(id=pl.concat_list("id", "twin")).explode("id")
-    rows = left.join(right, on="id", within="30s", how=how)
+    rows = left.join(right, on="id", within="30s", how=how, limit=limit)
     rows = rows.filter((pl.col("n").fill_null(0) + pl.col("m").fill_null(0)) % 7 != 0)
     windows = rows.hopping("20s", every="10s", delay="8s") if hopping else rows.tumbling("20s", delay="8s")
     return windows.agg(rows=count(), n=sum("n"), m=sum("m"))

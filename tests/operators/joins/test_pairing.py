@@ -178,5 +178,19 @@ def test_where_to_read_again_from_is_committed_with_the_event_time_there() -> No
     assert Committed.of(9, place.metadata()) == place
 
 
+def test_a_side_far_ahead_need_not_be_read_until_the_other_has_caught_up() -> None:
+    left, right = random_rows(3, 900)
+    ahead = Worker((left, right), joined("inner", limit=400), 1)
+    silent = dict.fromkeys(INPUTS, False)
+    ahead.read(0, 300)
+    assert ahead.pairings.ahead(silent, set()) == {INPUTS[0]}
+    assert not ahead.pairings.ahead({**silent, INPUTS[1]: True}, set())  # nobody waits for the silent
+    assert not ahead.pairings.ahead({INPUTS[0]: False}, set())  # nor for what another worker has
+    while ahead.progress[1].time.seen_us < ahead.progress[0].time.seen_us:
+        assert ahead.pairings.ahead(silent, {INPUTS[0]}) == {INPUTS[0]}
+        ahead.read(1, 1)
+    assert not ahead.pairings.ahead(silent, {INPUTS[0]}) & {INPUTS[0]}
+
+
 def number(rows: Any, side: int, at: int) -> int:
     return rows[side][at][("n", "m")[side]]

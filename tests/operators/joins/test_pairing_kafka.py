@@ -13,7 +13,8 @@ from confluent_kafka import Producer
 
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
-from streamgauge.operators.definition.joining import Between
+from streamgauge.operators.consumer.work import worker
+from streamgauge.operators.definition.joining import MOST_ROWS, Between
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.sketching.accounting import Account
@@ -33,7 +34,8 @@ N = 1_200
 class Topics:
     """Two topics of two partitions each, sent piece by piece."""
 
-    def __init__(self, kafka: Any, how: Between) -> None:
+    def __init__(self, kafka: Any, how: Between, limit: int = MOST_ROWS) -> None:
+        self.limit = limit
         suffix = uuid.uuid4().hex[:8]
         self.names = f"left-{suffix}", f"right-{suffix}"
         self.address, self.how = kafka.bootstrap_servers, how
@@ -46,7 +48,7 @@ class Topics:
     @property
     def stream(self) -> Stream:
         config = {"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000}
-        return joined(self.how, topics=self.names, bootstrap_servers=self.address, config=config)
+        return joined(self.how, False, self.names, self.limit, bootstrap_servers=self.address, config=config)
 
     def send(self, share: float) -> int:
         """Send up to a share of all rows; gives how many have been sent."""
@@ -111,6 +113,16 @@ def test_a_join_is_exact_while_workers_are_killed_and_partitions_handed_over(kaf
 
     topics.send(1.0)
     topics.check(windows, run(topics.stream, RunOptions(until="latest", **options)).account)
+
+
+def test_a_side_with_less_to_read_waits_for_the_other(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine of ten messages on the left are filtered: read as fast, the right would be ten times ahead."""
+    monkeypatch.setattr(worker, "_BATCH_MESSAGES", 100)
+    topics, windows = Topics(kafka, "inner", limit=200), Windows()
+    for left, _ in topics.rows:
+        left[:] = [one for row in left for one in (row, *[{**row, "n": 3}] * 9)]
+    topics.send(1.0)
+    topics.check(windows, run(topics.stream, RunOptions(until="latest", on_window=windows)).account)
 
 
 def test_topics_of_different_numbers_of_partitions_are_refused(kafka: Any) -> None:
