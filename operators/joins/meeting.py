@@ -113,7 +113,7 @@ class Meeting:
     ) -> Iterator[Met]:
         if not len(times):
             return
-        self.pairing.note(self.side, int(offsets[0]), before, int(times.max()))
+        self.pairing.note(self.side, int(offsets[0]), before, times)
         of_rows = np.full(len(times), EARLIEST) if reached is None else reached[left.numbers]
         came, known = arrived(left.frame, self._source.on, times, of_rows, offsets[left.numbers])
         keyed = came if known.all() else came.keep(known)

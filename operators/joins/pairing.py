@@ -19,6 +19,7 @@ from ..sketching.position import Input
 from .replaying import ReplayMarks
 from .waiting import WaitingRows
 
+_NEVER = 1 << 62
 _MANY = 4
 """An input waits for its partner once its own rows that wait are this part of the limit."""
 
@@ -39,6 +40,7 @@ class Pairing:
         self.times: list[PartitionTime | None] = [None, None]
         self.recalled = [False, False]
         self._marks = ReplayMarks(), ReplayMarks()
+        self._none_before = [_NEVER, _NEVER]
         self._window = stream.window
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
         self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
@@ -54,9 +56,14 @@ class Pairing:
         rows, time = self.sides[side], self.times[1 - side]
         if not self.source.gives_alone(side) or time is None or not len(rows):
             return np.empty(0, np.int64)
+        watermark = time.watermark(self._delay_us)
+        if watermark < self._none_before[side]:
+            return np.empty(0, np.int64)
         alone = np.flatnonzero(~(rows.column("paired") | rows.column("given")))
-        latest = rows.column("times")[alone] + np.int64(self.source.within_us)
-        return alone[self._window.last_ends(latest) <= time.watermark(self._delay_us)]
+        over = self._window.last_ends(rows.column("times")[alone] + np.int64(self.source.within_us))
+        due = over <= watermark
+        self._none_before[side] = int(over[~due].min(initial=_NEVER))
+        return alone[due]
 
     def holds(self, side: int) -> bool:
         """Whether rows of the other side wait to learn from this one that they have no partner."""
@@ -71,9 +78,11 @@ class Pairing:
             for own in (0, 1):
                 self.sides[own].column("given")[self.due(own)] = True  # and they were, before
 
-    def note(self, side: int, offset: int, before: PartitionTime, latest_us: int) -> None:
-        """Rows were taken from `offset` on, when the partition's time was `before`."""
-        self._marks[side].note(offset, before, latest_us)
+    def note(self, side: int, offset: int, before: PartitionTime, times: np.ndarray) -> None:
+        """Rows of these times come from `offset` on; the partition's time was `before`."""
+        self._marks[side].note(offset, before, int(times.max()))
+        over = self._window.last_end(int(times.min()) + self.source.within_us)
+        self._none_before[side] = min(self._none_before[side], over)
 
     def replay(self, side: int, offset: int, time: PartitionTime) -> tuple[int, PartitionTime]:
         """From where rows must be read again by who goes on at `offset`, and the event time there.
