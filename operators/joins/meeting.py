@@ -100,6 +100,7 @@ class Meeting:
         """Know rows again that met before: as `meet`, but nothing is given and none is refused."""
         for _ in self._meet(left, times, reached, offsets, before, _say_nothing, Tally()):
             pass
+        self.pairing.forget()
 
     def _meet(
         self,

@@ -27,8 +27,8 @@ _MANY = 4
 class Pairing:
     """The rows that wait on both sides of one partition number, and what both inputs must know of another.
 
-    `times` are the event times of both inputs, once they are taken up; `recalled` says of which all rows from
-    before were read again.
+    `times` are the event times of both inputs, once they are taken up, and while their rows from before are
+    read again, how far they are with that; `recalled` says with which that is done.
     """
 
     def __init__(self, stream: Stream, partition: int) -> None:
@@ -46,7 +46,7 @@ class Pairing:
         self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
 
     def take_up(self, where: Input, time: PartitionTime) -> int:
-        """Note the event time of an input, which moves on; gives its side."""
+        """Note the event time of an input, as its rows from before are known again; gives its side."""
         side = self.inputs.index(where)
         self.times[side] = time
         return side
@@ -71,9 +71,9 @@ class Pairing:
         waiting = ~(rows.column("paired") | rows.column("given"))
         return self.source.gives_alone(1 - side) and bool(waiting.any())
 
-    def know(self, side: int) -> None:
-        """Note that all rows of a side from before are known again."""
-        self.recalled[side] = True
+    def know(self, side: int, time: PartitionTime) -> None:
+        """Note that all rows of a side from before are known again; `time` moves on with new ones."""
+        self.recalled[side], self.times[side] = True, time
         if all(self.recalled):
             for own in (0, 1):
                 self.sides[own].column("given")[self.due(own)] = True  # and they were, before

@@ -65,7 +65,7 @@ class Progress:
         self._recalled_time = replace(self._replay_time)
         self._pairing, self._side = pairing, 0
         if pairing is not None:
-            self._side = pairing.take_up(self.input, self.time)
+            self._side = pairing.take_up(self.input, self._recalled_time)
             self.recalled_to(self._recalled)
 
     def add(
@@ -107,7 +107,7 @@ class Progress:
         """Note that there is nothing more to recall before an offset."""
         self._recalled = max(self._recalled, next_offset)
         if self._pairing is not None and self._recalled >= self._begin:
-            self._pairing.know(self._side)
+            self._pairing.know(self._side, self.time)
 
     def _silence(self) -> Rest | None:
         """How long it has been silent, unless rows wait to learn from it that they have no partner."""

@@ -172,6 +172,28 @@ def test_rows_are_judged_again_as_they_were_at_first(restarts: bool) -> None:
     assert worker.found().account == Account(read=55, counted=4, filtered=51)
 
 
+def test_rows_that_are_read_again_from_the_beginning_are_dropped_as_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As after a reset: nobody knows where to read again from, so all is read, and little is held."""
+    monkeypatch.setattr(waiting, "_FEW", 4)
+    rows = random_rows(4, 2_000)
+    worker = Worker(rows, joined("outer"), 7)
+    for at in range(0, 1_000, 20):
+        worker.read(0, 20)
+        worker.read(1, 20)
+        if at == 600:
+            worker.deliver()
+            forgotten = [replace(place.position, replay=0, replay_time=None) for place in worker.places]
+            worker.places = [replace(p, position=at) for p, at in zip(worker.places, forgotten)]
+            worker.begin()
+            held = [len(side) for side in worker.pairings.of(INPUTS[0]).sides]
+            assert worker.recalled >= 1_200 and max(held) < 500
+    while worker.left:
+        worker.read(worker.left[0], 50)
+    assert worker.found() == answer(rows, "outer", False, NOW_US)
+
+
 def test_where_to_read_again_from_is_committed_with_the_event_time_there() -> None:
     time = PartitionTime(7, rows=3)
     place = Committed(Position(9, PartitionTime(12), 4, time), (), "abc", "t", "u")
