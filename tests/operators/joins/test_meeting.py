@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -60,6 +61,35 @@ def test_first_and_last_don_t_depend_on_which_stream_is_read_first() -> None:
         for topic in order:
             feed(tester, topic, *((1, number, 20) for number in range(5)))
         assert windows(tester) == [(0, 0, 4)]
+
+
+@pytest.mark.parametrize(
+    "windowed",
+    [
+        lambda rows: rows.hopping("20s", every="5s", delay="3s"),
+        lambda rows: rows.sliding("20s", step="5s", delay="3s"),
+        lambda rows: rows.session("6s", delay="3s"),
+    ],
+    ids=["hopping", "sliding", "session"],
+)
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_every_kind_of_window_is_the_same_whichever_stream_is_read_first(how: Any, windowed: Any) -> None:
+    random, found = np.random.default_rng(11), []
+    at = 8 * np.arange(150)
+    rows = {topic: (at + random.integers(-16, 16, 150), random.integers(0, 3, 150)) for topic in SCHEMAS}
+    for favoured in (0.05, 0.5, 0.95):
+        stream = windowed(joined(how, limit=1_000).group_by("id")).agg(rows=count(), n=sum("n"), m=sum("m"))
+        tester, read = StreamTester(stream), {"ads": 0, "clicks": 0}
+        while left := [topic for topic in SCHEMAS if read[topic] < 150]:
+            topic = left[0] if random.random() < favoured else left[-1]
+            low, many = read[topic], int(random.integers(1, 9))
+            part = zip(*(column[low : low + many].tolist() for column in rows[topic][::-1]))
+            feed(tester, topic, *((key, low + number, time) for number, (key, time) in enumerate(part)))
+            read[topic] += many
+        windows = tester.finish().windows()
+        found.append((tester.account, windows.sort(windows.columns).rows()))
+    assert found[0] == found[1] == found[2]
+    assert found[0][0].late > 3 and found[0][0].counted > 100 and len(found[0][1]) > 50
 
 
 def test_windows_wait_for_rows_without_a_partner_and_for_a_silent_partner() -> None:
