@@ -46,6 +46,20 @@ def test_orders_that_count_once_beside_their_users() -> None:
     assert tester.account.filtered == 1
 
 
+def test_ads_beside_their_clicks() -> None:
+    from streamgauge import StreamTester
+
+    names: dict[str, Any] = {}
+    exec(block("ads.join(clicks"), names)
+    tester, start = StreamTester(names["clicked"]), 1_767_225_600
+    tester.feed([{"ad": str(n), "page": "home", "at": start} for n in range(2)], topic="ads")
+    tester.feed([{"ad": "1", "at": start + 42}], topic="clicks")
+    tester.advance(3_620)
+    tester.feed([{"ad": "2", "at": start + 3_620}], topic="clicks")  # a click of the first hour is late now
+    (found,) = tester.finish().windows().to_dicts()
+    assert (found["page"], found["shown"], found["clicked"], found["seconds"]["n"]) == ("home", 2, 1, 1)
+
+
 def test_clicks_and_sales_of_three_topics() -> None:
     from streamgauge import StreamTester
 
