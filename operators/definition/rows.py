@@ -237,7 +237,7 @@ class RowStream(Reading):
         error. A left or outer join holds windows open for as much longer, and while rows wait for a
         partition that is silent, since only its rows tell that no partner comes; without them a bounded run
         does not give those rows. A worker that takes partitions up reads waiting rows again: keep the
-        retention of both topics longer than three times `within`, the delay and a window. Only
+        retention of both topics longer than twice `within`, the delay and a window. Only
         ``delivery="exactly_once"`` commits the places of both topics together, so a run takes no other.
 
         >>> import polars as pl

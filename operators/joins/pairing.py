@@ -94,14 +94,16 @@ class Pairing:
         return self._marks[side].replay(offset, time, min(other - within, own - 2 * within) - self._span_us)
 
     def ahead(self, paused: bool) -> int | None:
-        """The side that has many rows waiting as it is ahead of the other in event time, if one is.
+        """The side that has many rows waiting as it is far ahead of the other in event time, if one is.
 
-        `paused` says that it is not read meanwhile: it is ahead until few are left.
+        Far is further than rows must wait if both are equally far. `paused` says that it is not read
+        meanwhile: it is ahead until it is half as far, or few are left.
         """
         one, two = (EARLIEST if time is None else time.seen_us for time in self.times)
-        side = 0 if one > two else 1
-        many = self.source.limit // (_MANY * 2 if paused else _MANY)
-        return side if one != two and len(self.sides[side]) > many else None
+        side, parts = (0 if one > two else 1), (2 if paused else 1)
+        far = (self.source.within_us + self._span_us + self._delay_us) // parts
+        many = self.source.limit // (_MANY * parts)
+        return side if abs(one - two) > far and len(self.sides[side]) > many else None
 
     def forget(self) -> None:
         """Drop rows that only late ones could pair with. Raises `TooManyRows` if too many are left."""
