@@ -72,7 +72,7 @@ def test_first_and_last_don_t_depend_on_which_stream_is_read_first() -> None:
     ],
     ids=["hopping", "sliding", "session"],
 )
-@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("how", [pytest.param("inner", marks=pytest.mark.soak), "left"])
 def test_every_kind_of_window_is_the_same_whichever_stream_is_read_first(how: Any, windowed: Any) -> None:
     random, found = np.random.default_rng(11), []
     at = 8 * np.arange(150)

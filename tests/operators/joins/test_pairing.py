@@ -106,7 +106,7 @@ class Worker:
 
 @pytest.mark.parametrize("hopping", [False, True], ids=["tumbling", "hopping"])
 @pytest.mark.parametrize("how", ["inner", "left", "outer"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 6))])
 def test_a_join_is_the_same_however_rows_are_read_and_wherever_workers_die(
     seed: int, how: Between, hopping: bool
 ) -> None:
@@ -129,8 +129,8 @@ def test_a_join_is_the_same_however_rows_are_read_and_wherever_workers_die(
     assert worker.recalled > 100 and len(wanted.windows) > 15
 
 
-@pytest.mark.parametrize("how", ["inner", "outer"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("how", [pytest.param("inner", marks=pytest.mark.soak), "outer"])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_rows_far_apart_are_dropped_in_time_and_known_again_in_time(
     seed: int, how: Between, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,7 +81,10 @@ def _added(answers: list[Answer]) -> dict[int, tuple[int, ...]]:
     }
 
 
-def test_a_join_is_exact_while_workers_are_killed_and_partitions_handed_over(kafka: Any) -> None:
+@pytest.mark.parametrize(
+    "moves", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["killed", "moved"]
+)
+def test_a_join_is_exact_while_workers_are_killed_and_partitions_handed_over(kafka: Any, moves: bool) -> None:
     topics, windows = Topics(kafka, "outer"), Windows()
     options: dict[str, Any] = {
         "group_id": topics.names[0],
@@ -90,14 +93,21 @@ def test_a_join_is_exact_while_workers_are_killed_and_partitions_handed_over(kaf
         "idle_seconds": 600.0,
     }
     running = start(topics.stream, RunOptions(workers=2, **options))
-    for share in (0.1, 0.2, 0.3, 0.4, 0.5):
+    for share, kill in ((0.2, True), (0.4, moves), (0.5, False)):
         sent = topics.send(share)
         until(lambda sent=sent: running.summary().account.read == sent)
-        if share in (0.2, 0.4):
+        if kill:
             os.kill(running.worker_pids[0], signal.SIGKILL)
     running.stop()
     running.wait(60)
+    if moves:
+        _hand_over(topics, options)
+    topics.send(1.0)
+    topics.check(windows, run(topics.stream, RunOptions(until="latest", **options)).account)
 
+
+def _hand_over(topics: Topics, options: dict[str, Any]) -> None:
+    """Two runs of a group: the second takes up half, and then the rest."""
     one = start(topics.stream, RunOptions(**options))
     until(lambda: one.assigned == 4)
     two = start(topics.stream, RunOptions(**options))
@@ -111,15 +121,13 @@ def test_a_join_is_exact_while_workers_are_killed_and_partitions_handed_over(kaf
     two.stop()
     two.wait(60)
 
-    topics.send(1.0)
-    topics.check(windows, run(topics.stream, RunOptions(until="latest", **options)).account)
-
 
 def test_a_side_with_less_to_read_waits_for_the_other(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine of ten messages on the left are filtered: read as fast, the right would be ten times ahead."""
     monkeypatch.setattr(worker, "_BATCH_MESSAGES", 100)
     topics, windows = Topics(kafka, "inner", limit=200), Windows()
-    for left, _ in topics.rows:
+    for left, right in topics.rows:
+        del left[N // 4 :], right[N // 4 :]
         left[:] = [one for row in left for one in (row, *[{**row, "n": 3}] * 9)]
     topics.send(1.0)
     topics.check(windows, run(topics.stream, RunOptions(until="latest", on_window=windows)).account)
