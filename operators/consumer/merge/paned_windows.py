@@ -13,78 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from ....sketches.core.columns import as_array
-from ....sketches.core.held import held_bytes
 from ...definition.windows import EARLIEST, Paned, Sliding
-from ...sketching.grouping import GroupIndex, hash_keys
-from ...table.merge import Accumulator
+from ...sketching.grouping import GroupIndex
 from ...table.schema import END, START, keys_of
 from ..log.state import Told
-from .on_disk import on_disk
 from .open_windows import Beginning, Due
+from .pane_part import PanePart
 from .slices import Slices, whole
-
-_SHARE_BYTES = 64 * 1024 * 1024
-
-
-class _Part:
-    """Rows of one pane that count from the same window on; `deltas` is how many deltas brought them."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._live = Accumulator(schema)
-        self._stored: list[pa.Table] = []
-        self._table: pa.Table | None = None
-        self.deltas = 0
-        self.arrived = -1
-
-    def __len__(self) -> int:
-        return max(len(self._live), *(part.num_rows for part in self._stored), 0)
-
-    def fold(self, rows: pa.Table) -> None:
-        self._table = None
-        self._live.fold(rows)
-        self.deltas += 1
-
-    def table(self) -> pa.Table:
-        if not self._stored:
-            return self._live.table()
-        parts = [*self._stored, *([self._live.table()] if len(self._live) else [])]
-        # What was too much for memory is merged a share of its groups at a time.
-        shares = 1 + sum(part.nbytes for part in parts) // _SHARE_BYTES
-        keys = keys_of(self._schema)
-        hashes = [hash_keys([as_array(part.column(key)) for key in keys], len(part))[1] for part in parts]
-        merged = []
-        for share in range(shares):
-            of_share = Accumulator(self._schema)
-            for part, hashed in zip(parts, hashes):
-                of_share.fold(part.filter(pa.array(hashed % np.uint64(shares) == share)))
-            merged.append(of_share.table())
-        names = [START, END, *keys]
-        return pa.concat_tables(merged).sort_by([(name, "ascending") for name in names])
-
-    def kept_table(self) -> pa.Table:
-        """Its table, which is made once as long as no rows are added."""
-        if self._table is None:
-            self._table = self.table()
-        return self._table
-
-    def live(self) -> pa.Table:
-        """What of it is in memory."""
-        return self._live.table()
-
-    def store(self, stored: pa.Table) -> None:
-        self._stored.append(stored)
-        self._live, self._table = Accumulator(self._schema), None
-
-    @property
-    def held(self) -> bool:
-        """Whether any of it is in memory."""
-        return len(self._live) > 0
-
-    @property
-    def nbytes(self) -> int:
-        made = 0 if self._table is None else self._table.nbytes
-        return held_bytes(self._live) + made
 
 
 @dataclass(slots=True)
@@ -92,7 +27,7 @@ class _Pane:
     """A pane's rows, by the end of the first window that counts them; and its origin."""
 
     origin: Beginning
-    parts: dict[int, _Part] = field(default_factory=dict)
+    parts: dict[int, PanePart] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -116,7 +51,7 @@ class PanedWindows:
         self._order: list[int] = []
         self._ready: deque[_Ready] = deque()
         self._closed = EARLIEST
-        self._late: dict[int, list[tuple[int, _Part]]] = {}
+        self._late: dict[int, list[tuple[int, PanePart]]] = {}
         self._slices = Slices(schema, window, self)
         self._for_now: Slices | None = None
 
@@ -133,7 +68,7 @@ class PanedWindows:
             end = max(end, self._window.first_end(max(pane, closed_us)))
             parts = self._panes[pane].parts
             if end not in parts:
-                parts[end] = _Part(self._schema)
+                parts[end] = PanePart(self._schema)
                 if end > self._window.first_end(pane):
                     self._late.setdefault(end, []).append((pane, parts[end]))
             parts[end].fold(rows)
@@ -207,15 +142,9 @@ class PanedWindows:
 
     def spill(self) -> None:
         """See `OpenWindows`."""
-        parts = {
-            (start, end): part
-            for start, pane in self._panes.items()
-            for end, part in pane.parts.items()
-            if part.held
-        }
-        for at, part in parts.items():
-            for table in on_disk({at: part.live()}).values():
-                part.store(table)
+        for pane in self._panes.values():
+            for part in pane.parts.values():
+                part.spill()
         self._slices.spill()
         self._for_now = None
 

@@ -1,0 +1,104 @@
+"""The rows of one pane that count from the same window on, in memory and, where that is little, on disk.
+
+What was too much for memory is made into one table a share of its groups at a time, since a window of a
+million groups would not fit there twice. Its parts on disk are in the order of their keys, so a share is a
+stretch of each, and the shares end to end are in order as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....sketches.core.columns import as_array
+from ....sketches.core.held import held_bytes
+from ...sketching.grouping import hash_keys
+from ...table.merge import Accumulator
+from ...table.schema import keys_of
+from .on_disk import TableFile
+
+_SHARE_BYTES = 32 * 1024 * 1024
+
+
+class PanePart:
+    """Rows of one pane that count from the same window on; `deltas` is how many deltas brought them."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._live = Accumulator(schema)
+        self._stored: list[TableFile] = []
+        self._table: pa.Table | None = None
+        self.deltas = 0
+        self.arrived = -1
+
+    def __len__(self) -> int:
+        return max(len(self._live), *(stored.rows for stored in self._stored), 0)
+
+    def fold(self, rows: pa.Table) -> None:
+        """Merge in the rows of a delta."""
+        self._table = None
+        self._live.fold(rows)
+        self.deltas += 1
+
+    def table(self) -> pa.Table:
+        """All of it, ordered by keys."""
+        if not self._stored:
+            return self._live.table()
+        self.spill()
+        return merged(self._schema, self._stored)
+
+    def kept_table(self) -> pa.Table:
+        """Its table, which is made once as long as no rows are added."""
+        if self._table is None:
+            self._table = self.table()
+        return self._table
+
+    def spill(self) -> None:
+        """Move what is in memory to disk."""
+        if len(self._live):
+            self._stored.append(TableFile(self._live.table()))
+            self._live = Accumulator(self._schema)
+        self._table = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes."""
+        made = 0 if self._table is None else self._table.nbytes
+        return held_bytes(self._live) + made
+
+
+def merged(schema: pa.Schema, parts: Sequence[TableFile]) -> pa.Table:
+    """Tables of one window, each in the order of its keys, as one in that order."""
+    if len(parts) == 1:
+        return parts[0].read(0, parts[0].rows)
+    shares, places = [], [0] * len(parts)
+    for counts in _shares(keys_of(schema), parts):
+        share = Accumulator(schema)
+        for at, count in enumerate(counts.tolist()):
+            share.fold(parts[at].read(places[at], places[at] + count))
+            places[at] += count
+        shares.append(share.table())
+    return pa.concat_tables(shares)
+
+
+def _shares(keys: Sequence[str], parts: Sequence[TableFile]) -> Iterator[np.ndarray]:
+    """How many of the next rows of each part make up a share with all rows of its groups."""
+    of_part = np.repeat(np.arange(len(parts)), [part.rows for part in parts])
+    if not keys:
+        yield np.bincount(of_part)
+        return
+    known = pa.concat_tables([part.columns(keys) for part in parts])
+    order = pc.sort_indices(known, [(key, "ascending") for key in keys]).to_numpy()
+    _, group = hash_keys([as_array(known.column(key)) for key in keys], len(order))
+    group, of_part = group[order], of_part[order]
+    first_of_group = np.flatnonzero(group[1:] != group[:-1]) + 1
+    most = max(1, len(order) * _SHARE_BYTES // max(1, sum(part.nbytes for part in parts)))
+    low = 0
+    while low < len(order):
+        at = np.searchsorted(first_of_group, low + most)
+        high = int(first_of_group[at]) if at < len(first_of_group) else len(order)
+        yield np.bincount(of_part[low:high], minlength=len(parts))
+        low = high
