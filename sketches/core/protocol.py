@@ -150,3 +150,15 @@ class Groups(Shared, ABC):
     def answers(self, **question: Any) -> Any:
         """Each group's `answer`, in group order: a list, or an Arrow array of the same."""
         return [self[group].answer(**question) for group in range(len(self))]
+
+    def shares(self) -> dict[str, np.ndarray] | None:
+        """Numbers of each group (float64) whose sums over sketches limit what their union may answer.
+
+        None where a family knows none. The answer of the union is at most `union_limits` of the sums, so that
+        it can be known, without merging, which groups can't be among the largest.
+        """
+        return None
+
+    def union_limits(self, sums: dict[str, np.ndarray]) -> np.ndarray:
+        """At most the estimates of unions whose sketches' `shares` add up to these (float64)."""
+        raise NotImplementedError

@@ -160,8 +160,8 @@ def _harmonic(n):
 
 
 @inner
-def composite_estimate(lg_k, power_sum, zeros, table):
-    """Estimate from the registers alone: their sum of inverse powers and how many are zero."""
+def _adjusted(lg_k, power_sum, table):
+    """The raw estimate put right by the measured curve, −1 below it; higher registers give no less."""
     k = np.float64(np.int64(1) << lg_k)
     if lg_k == 4:
         alpha = 0.673
@@ -176,24 +176,47 @@ def composite_estimate(lg_k, power_sum, zeros, table):
     last = len(xs) - 1
     stride = 5.0 * np.float64(np.int64(1) << (lg_k - 7)) if lg_k >= 7 else np.float64(lg_k - 3)
     if raw < xs[0]:
-        return 0.0
+        return -1.0
     if raw > xs[last]:
         return raw * (stride * last / xs[last])
     if raw == xs[last]:
         return stride * last
     i = _first_of_four(xs, raw)
-    adjusted = _cubic(
+    return _cubic(
         xs[i], stride * i, xs[i + 1], stride * (i + 1),
         xs[i + 2], stride * (i + 2), xs[i + 3], stride * (i + 3), raw,
     )  # fmt: skip
+
+
+@inner
+def _linear(lg_k, zeros):
+    """Linear counting, from how many registers are zero."""
+    k = np.float64(np.int64(1) << lg_k)
+    if zeros == 0:
+        return k * np.log(k / 0.5)
+    return k * (_harmonic(np.int64(k)) - _harmonic(np.int64(zeros)))
+
+
+@inner
+def composite_estimate(lg_k, power_sum, zeros, table):
+    """Estimate from the registers alone: their sum of inverse powers and how many are zero."""
+    k = np.float64(np.int64(1) << lg_k)
+    adjusted = _adjusted(lg_k, power_sum, table)
+    if adjusted == -1.0:
+        return 0.0
     if adjusted > 3.0 * k:
         return adjusted
-    if zeros == 0:
-        linear = k * np.log(k / 0.5)
-    else:
-        linear = k * (_harmonic(np.int64(k)) - _harmonic(np.int64(zeros)))
+    linear = _linear(lg_k, zeros)
     crossover = 0.718 if lg_k == 4 else (0.672 if lg_k == 5 else 0.64)
     return adjusted if (adjusted + linear) / 2.0 > crossover * k else linear
+
+
+@lean
+def composite_limits(lg_k, power_sums, zeros, table, out):
+    """At most what `composite_estimate` gives for registers with no smaller sum and no fewer zeros."""
+    for i in range(len(out)):
+        linear = _linear(np.int64(lg_k), np.int64(zeros[i]))
+        out[i] = max(_adjusted(np.int64(lg_k), power_sums[i], table), linear)
 
 
 @lean

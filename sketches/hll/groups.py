@@ -18,6 +18,7 @@ from . import answers
 from .coupons import CHUNK, coupon_chunks
 from .images import sizes, write_images
 from .images_read import REASONS
+from .limits import limits, shares
 from .merge import fold_images, new_scratch, rebuild_stale
 from .ordered import ORDERED, new_candidates, update_ordered
 from .store import Store, new_store, with_room, with_sketches
@@ -123,3 +124,11 @@ class HLLGroups(StoredAsImages):
 
     def _bounds(self, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
         return answers.bounds(self._store, self._n, std_devs)
+
+    def shares(self) -> dict[str, np.ndarray]:
+        """What each sketch adds at most to the estimate of a union, in numbers that add up."""
+        return shares(self._store, self._n, self.lg_k)
+
+    def union_limits(self, sums: dict[str, np.ndarray]) -> np.ndarray:
+        """The most that unions answer whose sketches' `shares` add up to these; infinite if unknown."""
+        return limits(sums, self.lg_k)

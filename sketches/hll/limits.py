@@ -1,0 +1,70 @@
+"""How large the estimate of a union of HLL sketches can be, known without merging them.
+
+A register of a union is the highest of its parts, so what a union's registers lack of Σ 2^−v = k is at most
+the sum of what its parts' lack, and it has at most as many registers above zero as they have together. Both
+estimators from registers give no more for less. HIP adds k / Σ 2^−v for each coupon that raises a register,
+which is at most the last such step for each coupon there is; coupons alone give what their number gives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.jit import lean
+from .coupons import value_of
+from .estimate import composite_limits, composite_table, coupon_estimates
+from .registers import inverse_power
+from .store import DENSE, EMPTY, OUT_OF_ORDER, Store
+
+_ROUNDING = 1 + 1e-9
+"""More than sums and estimators lose in rounding."""
+
+
+@lean
+def _raised(store, out):
+    """What the coupons of each sketch take off the sum of inverse powers, where no two share a register."""
+    for g in range(len(out)):
+        form = store.sketches[g].form
+        out[g] = 0.0
+        if form in (EMPTY, DENSE):
+            continue
+        first = store.sketches[g].where
+        for i in range(first, first + (np.int64(1) << form)):
+            if store.words[i]:
+                out[g] += 1.0 - inverse_power(value_of(store.words[i]))
+
+
+def shares(store: Store, n: int, lg_k: int) -> dict[str, np.ndarray]:
+    """Of each of the first `n` sketches what it adds to a union at most: `limits` takes sums of these.
+
+    Of a sketch with other than 2^lg_k registers nothing is known.
+    """
+    sketches = store.sketches[:n]
+    coupons = sketches["coupons"].astype(np.float64)
+    raised = np.empty(n)
+    _raised(store, raised)
+    taken, hip = coupons.copy(), np.zeros(n)
+    dense = np.flatnonzero(sketches["form"] == DENSE)
+    sums = store.sums[sketches["where"][dense] >> store.rows["lg_stride"][0]]
+    raised[dense] = sums["k"] - (sums["low"] + sums["high"])
+    taken[dense] = sums["k"] - np.where(sums["least"] == 0, sums["left"], 0)
+    hip[dense] = np.where(sums["flags"] & OUT_OF_ORDER, 0.0, sums["hip"])
+    coupons[sketches["lg_k"] != lg_k] = np.inf
+    return {"coupons": coupons, "raised": raised, "taken": taken, "hip": hip}
+
+
+def limits(sums: dict[str, np.ndarray], lg_k: int) -> np.ndarray:
+    """The most that unions can answer whose parts' `shares` add up to these; infinite if it isn't known."""
+    k = float(1 << lg_k)
+    coupons, hip = sums["coupons"], sums["hip"]
+    left = k - sums["raised"] * _ROUNDING
+    known = np.isfinite(coupons) & (left >= k * 2.0**-64)
+    found = np.full(len(coupons), np.inf)
+    zeros = np.maximum(k - np.ceil(sums["taken"][known]), 0.0)
+    composite = np.empty(len(zeros))
+    composite_limits(lg_k, left[known], zeros, composite_table(), composite)
+    # A table of coupons has at most 2^18 places; its estimate is above their number by the more the more.
+    most = np.minimum(coupons[known], 2.0**18)
+    in_order = (coupons[known] + coupon_estimates(most) - most) * (k / left[known]) + hip[known]
+    found[known] = np.maximum(composite, in_order) * _ROUNDING
+    return found
