@@ -11,10 +11,10 @@ same windows gives the same answers.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,10 @@ from ..table.merge import Accumulator, merge
 from ..table.schema import TIME_TYPE, aggregates_of, keys_of, table_schema
 from ..table.windows import END, START, end_to_end, windows_told, within
 from .cache import Results
+from .few_groups import Chosen, FewGroups, hashes_of, in_window, pieces
 from .view import ServedWindow
+
+T = TypeVar("T")
 
 Every = int | str
 """``"window"``: as the windows are; ``"span"``: all in one; or the length of windows in microseconds."""
@@ -98,6 +101,31 @@ class Rollups:
         """
         return _Merging(self._kept, schema, wanted, deadline).answered(windows)
 
+    def few(
+        self,
+        schema: pa.Schema,
+        windows: Sequence[ServedWindow],
+        wanted: Wanted,
+        groups: pl.DataFrame,
+        deadline: Deadline,
+    ) -> pa.Table:
+        """The rows that `table` gives of these groups over the whole span, for tables that keep all keys.
+
+        It takes as long as there are rows of these groups, and a moment for each window. `groups` has a row
+        for each, with all of their keys. Raises as `table` does.
+        """
+        return _Merging(self._kept, schema, wanted, deadline).few(windows, groups)
+
+    def kept(self, what: str, windows: Sequence[ServedWindow], asked: Any, make: Callable[[], T]) -> T:
+        """What `make` gives of these windows, made once; `asked` tells it apart. A table or a frame."""
+        key = what, asked, tuple(window.version for window in windows)
+        return self._kept.get(key, make, _size)
+
+
+def _size(found: Any) -> int:
+    size = found.nbytes if isinstance(found, pa.Table) else found.estimated_size()
+    return int(size) + 1_000
+
 
 class _Merging:
     """The merging for one request."""
@@ -154,7 +182,29 @@ class _Merging:
             )
             return whole.select(*beside, *self._wanted.by, column)
 
-        return self._kept.get(key, make, lambda frame: int(frame.estimated_size()) + 1_000)
+        return self._kept.get(key, make, _size)
+
+    def few(self, windows: Sequence[ServedWindow], groups: pl.DataFrame) -> pa.Table:
+        chosen = self._chosen(windows, "span")
+        by = list(self._wanted.by)
+        some = Chosen(hashes_of(groups.select(by).to_arrow(compat_level=pl.CompatLevel.oldest()), by))
+
+        def rows(window: ServedWindow) -> pa.Table:
+            self._deadline.check()
+            key = "hashes", self._wanted.by, window.version
+            hashes = self._kept.get(
+                key, lambda: hashes_of(window.table, by), lambda found: found[0].nbytes * 2 + 1_000
+            )
+            at = pa.array(some.among(hashes))
+            table = self._where(window.table.select(self._out.names).take(at))
+            return pa.Table.from_arrays(table.columns, schema=self._out)
+
+        def once(closed: Sequence[ServedWindow], make: Callable[[], pa.Table]) -> pa.Table:
+            key = "few", self._wanted, some.name, tuple(window.version for window in closed)
+            return self._kept.get(key, make, _size)
+
+        whole = FewGroups(self._out, rows, once).merged(chosen)
+        return in_window(whole, chosen[0].start, max(window.end for window in chosen))
 
     def _chosen(self, windows: Sequence[ServedWindow], every: Every) -> list[ServedWindow]:
         """Those that hold each row of the stream once: of overlapping ones those that lie end to end."""
@@ -177,7 +227,7 @@ class _Merging:
             return merge(tables, by=self._wanted.by, every=f"{every}us").select(self._out.names)
         whole = end_to_end(pa.concat_tables(tables), self._keys)
         start, end = windows[0].start, max(window.end for window in windows)
-        return _in_window(self._folded([whole]), start, end)
+        return in_window(self._folded([whole]), start, end)
 
     def _by_window(self, windows: Sequence[ServedWindow]) -> pa.Table:
         found = []
@@ -185,14 +235,14 @@ class _Merging:
             parts = [self._leaf(window) for window in group]
             # A group's rows are all in one partition of the table topic, unless its keys are rolled up.
             if self._rolled and len(parts) > 1:
-                parts = [_in_window(self._folded(parts), start, end)]
+                parts = [in_window(self._folded(parts), start, end)]
             found += parts
         return pa.concat_tables(found)
 
     def _span(self, windows: Sequence[ServedWindow], start: int, end: int) -> pa.Table:
         parts = self._parts(windows)
         whole = parts[0] if len(parts) == 1 else self._once("open", windows, lambda: self._folded(parts))
-        return _in_window(whole, start, end)
+        return in_window(whole, start, end)
 
     def _parts(self, windows: Sequence[ServedWindow]) -> list[pa.Table]:
         """All closed windows merged into one table, and the open ones as they are."""
@@ -204,17 +254,10 @@ class _Merging:
         """The spans of 2^n windows, at multiples of their length, that make up these."""
         unit = max(1, min(window.end - window.start for window in windows))
         numbers = np.array([window.start // unit for window in windows], np.int64)
-        low, high = int(numbers[0]), int(numbers[-1]) + 1
-        found = []
-        while low < high:
-            size = low & -low if low else 1 << 62
-            while size > high - low:
-                size >>= 1
-            first, last = np.searchsorted(numbers, (low, low + size))
-            if first < last:
-                found.append(self._node(windows[first:last], numbers[first:last], low, size))
-            low += size
-        return found
+        return [
+            self._node(windows[first:last], numbers[first:last], low, size)
+            for low, size, first, last in pieces(numbers)
+        ]
 
     def _node(self, windows: Sequence[ServedWindow], numbers: np.ndarray, low: int, size: int) -> pa.Table:
         if len(windows) == 1:
@@ -241,18 +284,22 @@ class _Merging:
         table = self._selected(window)
         if not self._rolled:
             return table.select(self._out.names).replace_schema_metadata(self._out.metadata)
-        return _in_window(self._folded([table]), window.start, window.end)
+        return in_window(self._folded([table]), window.start, window.end)
 
     def _selected(self, window: ServedWindow) -> pa.Table:
         """Its wanted rows and columns, with all its keys if they are to be merged."""
         names = [START, END, *self._keys, *self._wanted.columns]
-        table = window.table
-        for key, wanted in self._wanted.where:
-            values = pa.array(wanted, self._types[key])
-            table = table.filter(pc.is_in(table[key], value_set=values))
+        table = self._where(window.table)
         if not self._rolled:
             names = self._out.names
         return table.select(names).replace_schema_metadata(self._out.metadata if not self._rolled else None)
+
+    def _where(self, table: pa.Table) -> pa.Table:
+        """The rows with the wanted values of their keys."""
+        for key, wanted in self._wanted.where:
+            values = pa.array(wanted, self._types[key])
+            table = table.filter(pc.is_in(table[key], value_set=values))
+        return table
 
     def _folded(self, tables: Iterable[pa.Table]) -> pa.Table:
         """All rows of the same keys merged, whatever their windows."""
@@ -270,11 +317,3 @@ class _Merging:
     def _once(self, what: str, windows: Sequence[ServedWindow], make: Any) -> pa.Table:
         key = what, self._wanted, tuple(window.version for window in windows)
         return self._kept.get(key, make, lambda table: table.nbytes + 1_000)
-
-
-def _in_window(table: pa.Table, start: int, end: int) -> pa.Table:
-    """The rows with this window given to all of them."""
-    for at, (name, moment) in enumerate(((START, start), (END, end))):
-        times = pa.array(np.full(table.num_rows, moment, np.int64)).view(TIME_TYPE)
-        table = table.set_column(at, table.schema.field(name), times)
-    return table

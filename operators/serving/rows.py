@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..table.query import query
 from ..table.schema import END, START, keys_of
+from .contenders import contenders
 from .question import BadQuestion, Question
 from .rollups import Deadline, Rollups, Wanted
 from .view import ServedWindow, TableView
@@ -48,24 +49,43 @@ def first(
 ) -> pl.DataFrame:
     """The groups that come first over a whole span, as `ordered` would give them of all groups.
 
-    Only the column of the order is merged of all of them; the others' of those that come first.
+    Only the column of the order is merged of all of them, or of those that can be among the first
+    (`contenders`); the other columns of those that are.
     """
+    return rollups.kept(
+        "first",
+        windows,
+        (wanted, question.order, question.limit),
+        lambda: _first(view, question, windows, wanted, rollups, deadline),
+    )
+
+
+def _first(
+    view: TableView,
+    question: Question,
+    windows: Sequence[ServedWindow],
+    wanted: Wanted,
+    rollups: Rollups,
+    deadline: Deadline,
+) -> pl.DataFrame:
     name, by = question.order.removeprefix("-"), list(wanted.by)
     one = replace(wanted, columns=(name,))
-    answered = rollups.answered(view.schema, windows, one, deadline).sort(
-        by, nulls_last=True, maintain_order=True
-    )
+    answered = contenders(view.schema, question, windows, one, rollups, deadline)
+    if answered is None:
+        answered = rollups.answered(view.schema, windows, one, deadline)
+    answered = answered.sort(by, nulls_last=True, maintain_order=True)
     found = answered[_places(answered[name], question)]
-    if wanted.columns == (name,) or not found.height:
-        return (
-            found.select(START, END, *by, *wanted.columns)
-            if found.height
-            else query(rollups.table(view.schema, windows, wanted, "span", deadline))
-        )
-    where = dict(wanted.where)
-    where |= {key: tuple(found[key].unique(maintain_order=True)) for key in by}
-    those = replace(wanted, where=tuple(sorted(where.items(), key=lambda pair: pair[0])))
-    whole = query(rollups.table(view.schema, windows, those, "span", deadline))
+    if wanted.columns == (name,) and found.height:
+        return found.select(START, END, *by, *wanted.columns)
+    if not found.height:
+        return query(rollups.table(view.schema, windows, wanted, "span", deadline))
+    if set(by) == set(keys_of(view.schema)):
+        whole = query(rollups.few(view.schema, windows, wanted, found, deadline))
+    else:
+        where = dict(wanted.where)
+        where |= {key: tuple(found[key].unique().sort()) for key in by}
+        those = replace(wanted, where=tuple(sorted(where.items(), key=lambda pair: pair[0])))
+        whole = query(rollups.table(view.schema, windows, those, "span", deadline))
     rows = found.select(by).join(whole, on=by, how="left", nulls_equal=True, maintain_order="left")
     return rows.select(whole.columns)
 
