@@ -16,8 +16,9 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_de
 
 from ...operators.kafka.clients import client_config, member_config
 from ...operators.kafka.faults import may_pass, passing
+from .bounds import ByPartition, Place, Since, by_place
 from .offsets import Known, TopicPartition
-from .options import KafkaOptions, Place
+from .options import KafkaOptions
 
 T = TypeVar("T")
 
@@ -109,35 +110,34 @@ class Cluster:
         """The next offset to be written, behind all messages of transactions that are still open."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()), IsolationLevel.READ_UNCOMMITTED)
 
-    def since(self, places: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
-        """The first offset at or after a timestamp, or the end if there is none."""
-        places = list(places)
-        found = self._offsets(dict.fromkeys(places, OffsetSpec.for_timestamp(timestamp_ms)))
-        ends = self.ends(places)
-        return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
-
-    def resolve(
-        self, places: list[TopicPartition], place: Place, timestamp_ms: int | None = None
-    ) -> dict[TopicPartition, int]:
+    def resolve(self, places: list[TopicPartition], place: Place) -> dict[TopicPartition, int]:
         """Offsets from the options. Raises `ValueError` if one is missing or out of range."""
-        if timestamp_ms is not None:
-            return self.since(places, timestamp_ms)
         if place == "earliest":
             return self.beginnings(places)
         if place == "latest":
             return self.ends(places)
+        if isinstance(place, Since):
+            return self._since(places, place)
         assert not isinstance(place, str)
         return self._named(places, place)
 
-    def _named(
-        self, places: list[TopicPartition], named: Mapping[str, Mapping[str, int]]
-    ) -> dict[TopicPartition, int]:
-        given = {(topic, int(p)): offset for topic, ps in named.items() for p, offset in ps.items()}
-        if set(given) != set(places):
+    def _since(self, places: list[TopicPartition], since: Since) -> dict[TopicPartition, int]:
+        """The first offsets at or after timestamps."""
+        if isinstance(since.timestamp_ms, int):
+            times = dict.fromkeys(places, since.timestamp_ms)
+        else:
+            times = _for_all(since.option, since.timestamp_ms, places)
+        found = self._offsets({place: OffsetSpec.for_timestamp(ms) for place, ms in times.items()})
+        none = [place for place, offset in found.items() if offset < 0]
+        if none and not since.or_end:
             raise ValueError(
-                f"offsets must be given for exactly the partitions read, {_listed(places)}; "
-                f"got {_listed(given)}"
+                f"{since.option}: {_listed(none)} has no message as late as that; name an earlier time, or "
+                "set startingOffsetsByTimestampStrategy to latest to begin at the end there"
             )
+        return {**found, **self.ends(none)}
+
+    def _named(self, places: list[TopicPartition], named: ByPartition) -> dict[TopicPartition, int]:
+        given = _for_all("offsets", named, places)
         first, last = self.beginnings(places), self.ends(places)
         found = {}
         for place, offset in given.items():
@@ -261,6 +261,16 @@ def read_report(text: str | None) -> Report | None:
         return Report(str(found["query"]), Known.from_list(found["known"]))
     except (ValueError, TypeError, KeyError):
         return None
+
+
+def _for_all(option: str, named: ByPartition, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """What an option gives for each of these partitions. Raises `ValueError` if it is not for all of them."""
+    given = by_place(named)
+    if set(given) != set(places):
+        raise ValueError(
+            f"{option} must be given for exactly the partitions read, {_listed(places)}; got {_listed(given)}"
+        )
+    return given
 
 
 def _listed(places: Iterable[TopicPartition]) -> str:

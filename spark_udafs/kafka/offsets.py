@@ -65,7 +65,7 @@ class Offsets:
     announces: windows that end at or before it are complete. `topics` are the topics' ids, which change if a
     topic is made anew, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier
     versions have neither. `clock_us` is the wall clock when the batch was planned, which decides what is a
-    broken clock whenever the batch is run.
+    broken clock whenever the batch is run. `lag` is how many messages the batch leaves for later ones.
 
     >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(Position(7))})
     >>> Offsets.from_json(here.to_json()) == here
@@ -80,6 +80,7 @@ class Offsets:
     topics: Mapping[str, str] = field(default_factory=dict)
     definition: str | None = None
     clock_us: int = 0
+    lag: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """What Spark logs; `offsets` has the shape of Spark's own Kafka source."""
@@ -90,6 +91,7 @@ class Offsets:
             found["known"] = _by_topic({place: known.to_list() for place, known in self.known.items()})
             found["watermark"] = self.watermark_us
             found["clock"] = self.clock_us
+            found["lag"] = self.lag
         if self.topics:
             found["topics"] = dict(sorted(self.topics.items()))
         if self.definition is not None:
@@ -110,6 +112,7 @@ class Offsets:
                 dict(found.get("topics", {})),
                 found.get("definition"),
                 int(found.get("clock", 0)),
+                int(found.get("lag", 0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(

@@ -13,9 +13,7 @@ from ...operators.definition.stream import Stream
 from ...operators.kafka.reader import Corrupt
 from ...operators.kafka.secrets import Settings, is_secret
 from ...operators.kafka.settings import check_settings
-
-Place = Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]]
-"""Where to begin or end: one word for all, or by topic and partition (−2 earliest, −1 latest)."""
+from .bounds import Place, check_bounded, ending, starting
 
 Emit = Literal["messages", "rows", "sketches"]
 
@@ -26,6 +24,10 @@ _OWN = {
     "kafka.enable.auto.commit": "Spark's checkpoint holds the offsets",
     "kafka.enable.auto.offset.store": "Spark's checkpoint holds the offsets",
     "kafka.interceptor.classes": "librdkafka doesn't have Java's interceptors",
+    "kafka.sasl.jaas.config": "librdkafka takes its parts, kafka.sasl.username and kafka.sasl.password",
+    "kafkaconsumer.polltimeoutms": "brokers that are away are waited for here; leave it out",
+    "fetchoffset.numretries": "brokers that are away are waited for here; leave it out",
+    "fetchoffset.retryintervalms": "brokers that are away are waited for here; leave it out",
 }
 _HIDDEN_BY_SPARK = re.compile("secret|password|token|access[.]?key|url", re.IGNORECASE)
 """Options whose values Spark redacts in plans by default."""
@@ -38,8 +40,14 @@ _KNOWN = (
     "endingOffsets",
     "startingTimestamp",
     "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "minPartitions",
+    "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
     "groupIdPrefix",
@@ -63,11 +71,12 @@ class KafkaOptions:
     pattern: str | None = None
     assigned: tuple[tuple[str, int], ...] = ()
     starting: Place | None = None
-    ending: Place = "latest"
-    starting_ms: int | None = None
-    ending_ms: int | None = None
+    ending: Place | None = None
     max_per_trigger: int | None = None
+    min_per_trigger: int | None = None
+    max_delay_seconds: float = 900.0
     min_partitions: int | None = None
+    max_records: int | None = None
     fail_on_data_loss: bool = True
     headers: bool = False
     group_prefix: str = "streamgauge"
@@ -108,12 +117,13 @@ class KafkaOptions:
             topics=topics,
             pattern=pattern,
             assigned=assigned,
-            starting=_place(given, "startingOffsets"),
-            ending=_place(given, "endingOffsets") or "latest",
-            starting_ms=_whole(given, "startingTimestamp", 0),
-            ending_ms=_whole(given, "endingTimestamp", 0),
+            starting=starting(given),
+            ending=ending(given),
             max_per_trigger=_whole(given, "maxOffsetsPerTrigger", 1),
+            min_per_trigger=_whole(given, "minOffsetsPerTrigger", 1),
+            max_delay_seconds=_seconds(given, "maxTriggerDelay", cls.max_delay_seconds),
             min_partitions=_whole(given, "minPartitions", 1),
+            max_records=_whole(given, "maxRecordsPerPartition", 1),
             fail_on_data_loss=_truth(given, "failOnDataLoss", True),
             headers=_truth(given, "includeHeaders", False),
             group_prefix=given.get("groupidprefix", cls.group_prefix),
@@ -133,24 +143,25 @@ class KafkaOptions:
 
     def bounded(self) -> KafkaOptions:
         """The options, checked for ``spark.read``. Raises `ValueError` if they don't fit."""
-        if self.starting == "latest":
-            raise ValueError('startingOffsets "latest" would read nothing in spark.read')
-        if self.ending == "earliest":
-            raise ValueError('endingOffsets "earliest" would read nothing')
+        check_bounded(self.starting, self.ending)
         return self._consistent()
 
     def unbounded(self) -> KafkaOptions:
         """The options, checked for ``spark.readStream``. Raises `ValueError` if they don't fit."""
-        if self.ending != "latest" or self.ending_ms is not None:
+        if self.ending is not None:
             raise ValueError(
-                "endingOffsets and endingTimestamp are for spark.read; end a stream by its trigger or stop()"
+                "endingOffsets, endingTimestamp and endingOffsetsByTimestamp are for spark.read; end a "
+                "stream by its trigger or stop()"
+            )
+        most, least = self.max_per_trigger, self.min_per_trigger
+        if most is not None and least is not None and least > most:
+            raise ValueError(
+                f"minOffsetsPerTrigger is {least}, more than maxOffsetsPerTrigger, which is {most}; lower it"
             )
         return self._consistent()
 
     def _consistent(self) -> KafkaOptions:
         check_settings(self.config)
-        if self.starting is not None and self.starting_ms is not None:
-            raise ValueError("startingOffsets and startingTimestamp exclude each other; leave one out")
         return self
 
 
@@ -185,27 +196,16 @@ def _subscription(
             raise ValueError('subscribe names no topic; give it as "posts" or "posts,likes"')
         return topics, None, ()
     if chosen == ["subscribepattern"]:
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise ValueError(f"subscribePattern {text!r} is not a regular expression: {error}") from None
         return (), text, ()
     try:
         parts = [(str(topic), int(p)) for topic, ps in json.loads(text).items() for p in ps]
     except (ValueError, TypeError, AttributeError):
         raise ValueError(f'assign must be like {{"posts":[0,1]}}, got {text!r}') from None
     return (), None, tuple(parts)
-
-
-def _place(given: Mapping[str, str], name: str) -> Place | None:
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    if text.lower() in ("earliest", "latest"):
-        return text.lower()  # type: ignore[return-value]
-    try:
-        found = json.loads(text)
-        return {str(t): {str(int(p)): int(o) for p, o in ps.items()} for t, ps in found.items()}
-    except (ValueError, TypeError, AttributeError):
-        raise ValueError(
-            f'{name} must be earliest, latest or like {{"posts":{{"0":23,"1":-2}}}}, got {text!r}'
-        ) from None
 
 
 def _whole(given: Mapping[str, str], name: str, least: int) -> int | None:
@@ -219,6 +219,20 @@ def _whole(given: Mapping[str, str], name: str, least: int) -> int | None:
     if number < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {text!r}")
     return number
+
+
+def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
+    """A length of time as Spark's options have it: a number with a unit, milliseconds without one."""
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    match = re.fullmatch(r"(\d+)\s*(us|ms|s|m|min|h|d)?", text.strip().lower())
+    if match is None:
+        raise ValueError(f"{name} must be a length of time such as 30s or 15m, got {text!r}")
+    return int(match[1]) * _UNIT_SECONDS[match[2] or "ms"]
+
+
+_UNIT_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def _truth(given: Mapping[str, str], name: str, default: bool) -> bool:

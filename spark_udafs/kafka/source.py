@@ -43,6 +43,7 @@ from ..definitions import check_same, pack
 from .cluster import Cluster
 from .offsets import Known, Offsets, TopicPartition, last_window_end, share
 from .options import KafkaOptions
+from .pace import Pace
 from .readable import check_readable
 from .tasks import columns_of, group_of, plan_tasks, read_task
 
@@ -106,8 +107,8 @@ class KafkaBatchReader(DataSourceReader):
         _ensure_letters(options)
         cluster = Cluster(options)
         places = cluster.partitions()
-        begin = cluster.resolve(places, options.starting or "earliest", options.starting_ms)
-        ends = cluster.resolve(places, options.ending, options.ending_ms)
+        begin = cluster.resolve(places, options.starting or "earliest")
+        ends = cluster.resolve(places, options.ending or "latest")
         cluster.close()
         known = {place: Known(Position(begin[place])) for place in places}
         return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us()))
@@ -134,6 +135,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._silences: dict[TopicPartition, Silence] = {}
         self._heard: dict[TopicPartition, int] = {}
         self._gone: dict[TopicPartition, int] = {}
+        self._pace = Pace(options.min_per_trigger, options.max_delay_seconds)
         self._looked = False
         self._reporting: set[TopicPartition] = set()
         stream = options.stream if options.emit == "sketches" else None
@@ -155,7 +157,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         _ensure_letters(options)
         places = kafka.partitions()
         topics = kafka.topic_ids(places)
-        begin = kafka.resolve(places, options.starting or "latest", options.starting_ms)
+        begin = kafka.resolve(places, options.starting or "latest")
         query = uuid.uuid4().hex[:12]
         return Offsets(query, begin, topics=topics, definition=self._definition).to_json()
 
@@ -182,6 +184,8 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         here, begin, there = self._waiting(here)
         self._looked = True
         ends = share(begin, there, limit.max_rows) if isinstance(limit, ReadMaxRows) else there
+        if self._target is None and not self._pace.enough(_between(begin, there), self._clock()):
+            ends = begin
         drained = all(ends[place] == begin[place] for place in ends)
         if self._options.emit != "sketches":
             return self._nothing(start) if drained else replace(here, ends=ends, begin=begin).to_json()
@@ -190,7 +194,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if drained and not self._worth_telling(here, known, mark):
             return self._nothing(start)
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
-        return replace(ahead, definition=self._definition).to_json()
+        return replace(ahead, definition=self._definition, lag=_between(ends, there)).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch; a single one that only announces if there is nothing to read.
@@ -372,6 +376,11 @@ def _moved_to(
 ) -> dict[TopicPartition, Known]:
     """What is known about these partitions, moved to other offsets."""
     return {place: known[place].moved(at) for place, at in places.items() if place in known}
+
+
+def _between(here: Mapping[TopicPartition, int], there: Mapping[TopicPartition, int]) -> int:
+    """How many offsets lie between."""
+    return sum(there[place] - at for place, at in here.items())
 
 
 def _rest(silent: float, patience: float) -> Rest:

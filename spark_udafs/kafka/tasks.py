@@ -49,8 +49,8 @@ class Range:
 class Task(InputPartition):
     """The work of one Spark task.
 
-    `settled` is the account of partitions that no task reads in this micro-batch, given to one task;
-    `clock_us` is the wall clock when it was planned.
+    `settled` is the account of partitions that no task reads in this micro-batch, and `lag` how many messages
+    it leaves for later ones, both given to one task; `clock_us` is the wall clock when it was planned.
     """
 
     ranges: tuple[Range, ...]
@@ -58,6 +58,7 @@ class Task(InputPartition):
     clock_us: int
     query: str = ""
     settled: Account = field(default_factory=Account)
+    lag: int = 0
 
 
 def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
@@ -69,14 +70,12 @@ def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
     # A range whose beginning is not known is read again from where the partition is known.
     waiting = [r for r in ranges if min(r.start, r.known.position.offset) < r.end]
     if options.emit != "sketches":
-        waiting = _split(waiting, options.min_partitions or 0)
+        waiting = _split(waiting, options.min_partitions or 0, options.max_records)
     idle = (r.known.account for r in ranges if r not in waiting)
     settled = sum(idle, Account())
     shares: list[tuple[Range, ...]] = [(r,) for r in waiting] or [()]
-    return [
-        Task(share, batch.watermark_us, batch.clock_us, batch.query, settled if number == 0 else Account())
-        for number, share in enumerate(shares)
-    ]
+    first, *others = (Task(share, batch.watermark_us, batch.clock_us, batch.query) for share in shares)
+    return [replace(first, settled=settled, lag=batch.lag), *others]
 
 
 def group_of(options: KafkaOptions, query: str) -> str:
@@ -84,13 +83,15 @@ def group_of(options: KafkaOptions, query: str) -> str:
     return str(options.config.get("group.id", f"{options.group_prefix}-{query}"))
 
 
-def _split(ranges: list[Range], wanted: int) -> list[Range]:
-    """At least `wanted` ranges of about the same size, if there are that many offsets."""
+def _split(ranges: list[Range], wanted: int, most: int | None = None) -> list[Range]:
+    """At least `wanted` ranges of about one size, if there are so many offsets; of at most `most` each."""
     total = sum(r.end - r.start for r in ranges)
     found = []
     for r in ranges:
         size = r.end - r.start
         parts = min(max(1, round(wanted * size / total)), size) if total and wanted > len(ranges) else 1
+        if most is not None:
+            parts = max(parts, -(-size // most))
         edges = [r.start + size * part // parts for part in range(parts + 1)]
         found += [replace(r, start=low, end=high) for low, high in pairwise(edges)]
     return found
@@ -184,7 +185,7 @@ def _stepped(steps: RowSteps, decoded: Decoded) -> tuple[pl.DataFrame, list[tupl
 def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     assert options.stream is not None
     plan = plan_of(options.stream)
-    total = task.settled
+    total, messages = task.settled, 0
     letters = Letters(options)
     for r in task.ranges:
         intake = _take_in(options, r, task, letters)
@@ -193,13 +194,14 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
         delta = progress.delta()
         known = Known(Position(r.end, delta.time), r.known.account + again + delta.account)
         total += known.account
+        messages += delta.account.read
         letters.deliver()
         if task.query:
             report_known(options, group_of(options, task.query), r.place, Report(task.query, known))
         if delta.table is not None:
             yield from plan.batches(delta.table)
     settle()
-    yield plan.announcement(total, task.watermark_us)
+    yield plan.announcement(total, task.watermark_us, messages, task.lag)
 
 
 def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> Intake:

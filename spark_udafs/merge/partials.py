@@ -29,6 +29,9 @@ AHEAD_US = 3_000_000 * 86_400_000_000
 ACCOUNT = ("read", "counted", "filtered", "late", "dead_lettered")
 """The fields of an account; in partial rows their columns' names begin with two underscores."""
 
+PROGRESS = ("messages", "lag")
+"""Of a micro-batch: the messages it has read, and how many more there were when it was planned."""
+
 
 class Partials(ABC):
     """The partial rows of one table of sketches' schema, and how Spark merges them.
@@ -40,8 +43,9 @@ class Partials(ABC):
         self.table = schema
         self.keys = keys_of(schema)
         self.aggregates = aggregates_of(schema)
+        told = (*ACCOUNT, *PROGRESS)
         fields = [pa.field(START, TIME_TYPE), pa.field(END, TIME_TYPE), *self.own_fields()]
-        self.schema = pa.schema([*fields, *(pa.field(f"__{name}", pa.int64()) for name in ACCOUNT)])
+        self.schema = pa.schema([*fields, *(pa.field(f"__{name}", pa.int64()) for name in told)])
 
     @abstractmethod
     def own_fields(self) -> list[pa.Field]:
@@ -59,12 +63,15 @@ class Partials(ABC):
         or nothing where all rows are in one window.
         """
 
-    def announcement(self, account: Account, watermark_us: int) -> pa.RecordBatch:
-        """The row that carries an account, and a watermark that all partitions have reached."""
+    def announcement(
+        self, account: Account, watermark_us: int, messages: int = 0, lag: int = 0
+    ) -> pa.RecordBatch:
+        """The row that carries an account, progress, and a watermark that all partitions have reached."""
         # Spark's watermark begins at 1970 and can't be set to an earlier time.
         end = AHEAD_US + min(max(watermark_us, 0), YEAR_10000)
         columns = {name: pa.array([end]).view(TIME_TYPE) for name in (START, END)}
-        columns.update({f"__{name}": pa.array([getattr(account, name)]) for name in ACCOUNT})
+        told = {name: getattr(account, name) for name in ACCOUNT} | {"messages": messages, "lag": lag}
+        columns.update({f"__{name}": pa.array([number]) for name, number in told.items()})
         return self._batch(columns, 1)
 
     def _batch(self, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:

@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from ...operators.table.schema import END, START, aggregates_of
 from .buckets import BucketedPartials
 from .catalyst import NativePartials
-from .partials import ACCOUNT, AHEAD, Partials, real_rows
+from .partials import ACCOUNT, AHEAD, PROGRESS, Partials, real_rows
 
 OBSERVED = "streamgauge"
-"""The name under which a query's observed metrics hold the account."""
+"""The name under which a query's observed metrics hold the account and the progress."""
 
 
 def partials_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> Partials:
@@ -32,17 +32,34 @@ def partials_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> Partia
     return BucketedPartials(schema)
 
 
+def partials_of_table(schema: pa.Schema) -> Partials:
+    """How a stored table of this schema travels and is merged.
+
+    Catalyst merges samples item by item, for which it needs the items' type: the rows that were sampled have
+    it, a table of samples doesn't say it. So our own merge takes those.
+    """
+    if any(asked.family.spark_merge == "max_by" for asked in aggregates_of(schema).values()):
+        return BucketedPartials(schema)
+    return partials_of(schema, {})
+
+
 def merge_announced(partials: DataFrame, plan: Partials) -> DataFrame:
     """The table of sketches of partial rows whose source announces the watermark.
 
-    Each micro-batch's account is among the query's observed metrics, under the name "streamgauge".
+    Each micro-batch's account, the messages it has read and its lag are among the query's observed metrics,
+    under the name "streamgauge".
     """
-    account = [F.sum(F.col(f"__{name}")).alias(name) for name in ACCOUNT]
+    account = [F.sum(F.col(f"__{name}")).alias(name) for name in (*ACCOUNT, *PROGRESS)]
     rows = partials.observe(OBSERVED, *account)
     if partials.isStreaming:
         rows = rows.withWatermark(END, AHEAD)
     # Below the watermark, so that announcing rows move it and then vanish.
     return plan.merged(rows.filter(real_rows()), [F.col(START), F.col(END)])
+
+
+def merge_edged(partials: DataFrame, plan: Partials) -> DataFrame:
+    """The table of sketches of partial rows that stay in their own windows."""
+    return plan.merged(partials, [F.col(START), F.col(END)])
 
 
 def merge_timed(partials: DataFrame, plan: Partials, window: Column) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -56,10 +57,10 @@ class Query:
         return Offsets.from_json(self.log[-1])
 
 
-def account(batches: list[pa.RecordBatch]) -> dict[str, int]:
-    """What a micro-batch announces of all messages so far."""
+def account(batches: list[pa.RecordBatch], told: Sequence[str] = ACCOUNT) -> dict[str, int]:
+    """What a micro-batch announces of all messages so far, or of itself."""
     table = pa.Table.from_batches(batches)
-    return {name: sum(n or 0 for n in table.column(f"__{name}").to_pylist()) for name in ACCOUNT}
+    return {name: sum(n or 0 for n in table.column(f"__{name}").to_pylist()) for name in told}
 
 
 def rows(batches: list[pa.RecordBatch]) -> int:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from json import dumps
 from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
 
 from .planned import ALL, Query, account, rows, values
 
@@ -31,6 +34,54 @@ def test_offsets_out_of_range(kafka: Any, topic: Callable[..., str], send: Calla
     assert query.last.ends == {(name, 0): 3}
     with pytest.raises(ValueError, match="exactly the partitions read"):
         Query(kafka, subscribe=name, startingOffsets=f'{{"{name}":{{"1":0}}}}')
+
+
+def test_a_read_begins_and_ends_at_timestamps(
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name = topic(2)
+    for number in range(6):
+        send(name, [b"%d" % number], partition=number % 2, timestamp=(number + 1) * 1000)
+
+    def read(**options: str) -> list[bytes]:
+        given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "subscribe": name, **options}
+        reader = KafkaSketchSource(given).reader(None)
+        return sorted(values([b for task in reader.partitions() for b in reader.read(task)]))
+
+    def each(first: int, second: int) -> str:
+        return dumps({name: {"0": first, "1": second}})
+
+    assert read(startingTimestamp="4000") == [b"3", b"4", b"5"]
+    assert read(startingTimestamp="3000", endingTimestamp="5000") == [b"2", b"3"]
+    assert read(startingOffsetsByTimestamp=each(5000, 2001), startingOffsets="earliest") == [b"3", b"4", b"5"]
+    assert read(endingOffsetsByTimestamp=each(1000, 6000)) == [b"1", b"3"]
+    # An end that no message has reached is the latest; a beginning fails, unless told otherwise.
+    assert read(endingOffsetsByTimestamp=each(9000, 2000)) == [b"0", b"2", b"4"]
+    with pytest.raises(ValueError, match=rf"startingTimestamp: {name}-0 has no message as late as that"):
+        read(startingTimestamp="6000")
+    assert read(startingTimestamp="6000", startingOffsetsByTimestampStrategy="latest") == [b"5"]
+    with pytest.raises(ValueError, match=rf"ByTimestamp must be given for exactly .*{name}-1; got {name}-0"):
+        read(startingOffsetsByTimestamp=dumps({name: {"0": 0}}))
+    assert read(maxRecordsPerPartition="1") == [b"%d" % number for number in range(6)]
+
+
+def test_small_micro_batches_are_waited_for(
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    name, clock = topic(), [0.0]
+    query = Query(kafka, subscribe=name, minOffsetsPerTrigger="3", maxTriggerDelay="60s")
+    query.reader._clock = lambda: clock[0]
+    found = []
+    for now, sent in ((0, b"a"), (1, b"b"), (2, b"c"), (3, b"d"), (4, b"e"), (62.9, b""), (63, b"")):
+        clock[0] = now
+        send(name, [sent] if sent else [])
+        found.append(values(query.batch()))
+    assert found == [[b"a"], [], [], [b"b", b"c", b"d"], [], [], [b"e"]]
+    # A query that is to read all there is and end doesn't wait.
+    send(name, [b"f"])
+    again = Query(kafka, query.log, subscribe=name, minOffsetsPerTrigger="3")
+    again.reader.prepareForTriggerAvailableNow()
+    assert values(again.batch()) == [b"f"]
 
 
 def test_messages_that_expired_fail_the_query_or_are_skipped(

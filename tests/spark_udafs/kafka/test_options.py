@@ -50,6 +50,13 @@ def test_partitions_can_be_assigned() -> None:
         ({"startingOffsets": "[1]"}, "startingOffsets must be earliest, latest or like"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be a whole number of at least 1, got '0'"),
         ({"minPartitions": "two"}, "minPartitions must be a whole number"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a length of time such as 30s"),
+        ({"startingTimestamp": "2026-01-01"}, "startingTimestamp must be milliseconds since 1970"),
+        ({"endingOffsetsByTimestamp": '{"posts":{"0":-1}}'}, "endingOffsetsByTimestamp must be like"),
+        ({"startingOffsetsByTimestamp": "latest"}, "startingOffsetsByTimestamp must be like"),
+        ({"startingOffsetsByTimestampStrategy": "end"}, "must be error or latest, got 'end'"),
+        ({"kafka.sasl.jaas.config": "x"}, "its parts, kafka.sasl.username and kafka.sasl.password"),
+        ({"kafkaConsumer.pollTimeoutMs": "512"}, "brokers that are away are waited for here; leave it out"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false, got 'maybe'"),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset can't be set: use startingOffsets"),
         ({"kafka.enable.auto.commit": "true"}, "Spark's checkpoint holds the offsets"),
@@ -65,11 +72,33 @@ def test_a_wrong_option_is_named(more: dict[str, str], complaint: str) -> None:
         KafkaOptions.parse({**GIVEN, **more})
 
 
+def test_a_pattern_that_is_none_is_named() -> None:
+    given = {"kafka.bootstrap.servers": "box:9092", "subscribePattern": "p[*"}
+    with pytest.raises(ValueError, match=r"subscribePattern 'p\[\*' is not a regular expression"):
+        KafkaOptions.parse(given)
+
+
+def test_lengths_of_time_are_spark_s() -> None:
+    def of(text: str) -> float:
+        return KafkaOptions.parse({**GIVEN, "maxTriggerDelay": text}).max_delay_seconds
+
+    assert [of(text) for text in ("1500", "20s", "2m", "1min", "1h")] == [1.5, 20.0, 120.0, 60.0, 3600.0]
+    assert KafkaOptions.parse(GIVEN).max_delay_seconds == 15 * 60
+
+
+def test_a_least_size_beyond_the_most_is_refused() -> None:
+    given = {**GIVEN, "minOffsetsPerTrigger": "20", "maxOffsetsPerTrigger": "10"}
+    with pytest.raises(ValueError, match="minOffsetsPerTrigger is 20, more than maxOffsetsPerTrigger"):
+        KafkaOptions.parse(given).unbounded()
+
+
 def test_bounded_and_unbounded_reads_have_different_ends() -> None:
     ends = KafkaOptions.parse({**GIVEN, "endingOffsets": '{"posts":{"0":5}}'})
     assert ends.bounded() is ends
-    with pytest.raises(ValueError, match=r"endingOffsets and endingTimestamp are for spark\.read"):
-        ends.unbounded()
+    for more in ('{"posts":{"0":5}}', "latest"):
+        asked = KafkaOptions.parse({**GIVEN, "endingOffsets": more})
+        with pytest.raises(ValueError, match=r"endingOffsetsByTimestamp are for spark\.read; end a"):
+            asked.unbounded()
     with pytest.raises(ValueError, match="would read nothing"):
         KafkaOptions.parse({**GIVEN, "startingOffsets": "latest"}).bounded()
 

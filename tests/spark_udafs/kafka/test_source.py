@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.spark_udafs.definitions import ChangedDefinition
-from streamgauge.spark_udafs.merge.partials import ACCOUNT
+from streamgauge.spark_udafs.merge.partials import ACCOUNT, PROGRESS
 
 from .planned import Query, account
 
@@ -41,9 +42,10 @@ def test_every_message_is_accounted_for_once(
     send(name, json_of(frame.tail(1)), partition=1)
     send(name, json_of(frame.head(3)), partition=1)
     query = sketches(name)
-    counts = []
+    counts, progress = [], []
     while (batches := query.batch(ReadMaxRows(300))) is not None:
         counts.append(account(batches))
+        progress.append(account(batches, PROGRESS))
     assert counts[-1] == {
         "read": 1_011,
         "counted": 1_002 - filtered,
@@ -51,6 +53,9 @@ def test_every_message_is_accounted_for_once(
         "late": 3,
         "dead_lettered": 6,
     }
+    read = np.cumsum([told["messages"] for told in progress])
+    assert read.tolist() == [found["read"] for found in counts]
+    assert [told["lag"] for told in progress] == (1_011 - read).tolist()
     for found in counts:
         assert found["read"] == sum(found[name] for name in ACCOUNT[1:])
     assert [found["read"] for found in counts] == sorted(found["read"] for found in counts)

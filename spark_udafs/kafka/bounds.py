@@ -1,0 +1,106 @@
+"""Where a read begins and ends: by name, offset or timestamp, under the names and rules of Spark's source.
+
+Of several options that say where, Spark takes the first of ``…Timestamp``, ``…OffsetsByTimestamp`` and
+``…Offsets`` (its Kafka integration guide); so does this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ...operators.kafka.source import TopicPartition
+
+ByPartition = Mapping[str, Mapping[str, int]]
+"""A number for each partition, by topic."""
+
+
+@dataclass(frozen=True)
+class Since:
+    """The first message at or after a timestamp (milliseconds), of each partition its own or one for all.
+
+    `option` is what said so. Where no message is as late, `or_end` takes the end instead of failing.
+    """
+
+    option: str
+    timestamp_ms: int | ByPartition
+    or_end: bool
+
+
+Place = Literal["earliest", "latest"] | ByPartition | Since
+"""Where to begin or end: a word for all, an offset for each partition (−2 earliest, −1 latest), or a time."""
+
+
+def starting(given: Mapping[str, str]) -> Place | None:
+    """Where to begin; None if no option says. `given` has the options by their names in lower case.
+
+    Raises `ValueError` that names the option.
+
+    >>> starting({"startingtimestamp": "1700000000000", "startingoffsets": "earliest"})
+    Since(option='startingTimestamp', timestamp_ms=1700000000000, or_end=False)
+    """
+    strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
+    if strategy not in ("error", "latest"):
+        raise ValueError(f"startingOffsetsByTimestampStrategy must be error or latest, got {strategy!r}")
+    return _first(given, "starting", strategy == "latest")
+
+
+def ending(given: Mapping[str, str]) -> Place | None:
+    """Where to end; None if no option says. Raises `ValueError` that names the option."""
+    return _first(given, "ending", or_end=True)
+
+
+def check_bounded(begin: Place | None, end: Place | None) -> None:
+    """Raise `ValueError` for places that ``spark.read`` can't begin or end at, as in Spark's own source."""
+    for option, place, word, number in (
+        ("startingOffsets", begin, "latest", -1),
+        ("endingOffsets", end, "earliest", -2),
+    ):
+        if place == word:
+            raise ValueError(f'{option} "{word}" would read nothing in spark.read')
+        if isinstance(place, Mapping):
+            at = [f"{topic}-{p}" for (topic, p), offset in by_place(place).items() if offset == number]
+            if at:
+                raise ValueError(
+                    f"{option} gives {number} ({word}) for {', '.join(at)}, of which spark.read would read "
+                    "nothing"
+                )
+
+
+def by_place(found: ByPartition) -> dict[TopicPartition, int]:
+    """The same by topic and partition.
+
+    >>> by_place({"posts": {"0": 23}})
+    {('posts', 0): 23}
+    """
+    return {(topic, int(p)): number for topic, ps in found.items() for p, number in ps.items()}
+
+
+def _first(given: Mapping[str, str], which: str, or_end: bool) -> Place | None:
+    if (text := given.get(f"{which}timestamp")) is not None:
+        option = f"{which}Timestamp"
+        if not text.strip().isdecimal():
+            raise ValueError(f"{option} must be milliseconds since 1970, got {text!r}")
+        return Since(option, int(text), or_end)
+    if (text := given.get(f"{which}offsetsbytimestamp")) is not None:
+        option = f"{which}OffsetsByTimestamp"
+        return Since(option, _numbers(option, text, 0, 'like {"posts":{"0":1700000000000}}'), or_end)
+    text = given.get(f"{which}offsets")
+    if text is None:
+        return None
+    if text.lower() in ("earliest", "latest"):
+        return text.lower()  # type: ignore[return-value]
+    return _numbers(f"{which}Offsets", text, -2, 'earliest, latest or like {"posts":{"0":23,"1":-2}}')
+
+
+def _numbers(option: str, text: str, least: int, like: str) -> ByPartition:
+    try:
+        found = json.loads(text)
+        numbers = {str(t): {str(int(p)): int(n) for p, n in ps.items()} for t, ps in found.items()}
+        if min((n for ps in numbers.values() for n in ps.values()), default=least) < least:
+            raise ValueError
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f"{option} must be {like}, got {text!r}") from None
+    return numbers
