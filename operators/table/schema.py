@@ -139,21 +139,25 @@ def assemble(
     return table if np.array_equal(order, np.arange(len(order))) else table.take(order)
 
 
-def write_parquet(table: pa.Table, path: str | Path) -> None:
-    """Write as Parquet, definitions included, for this package and for ``spark.read.parquet``."""
+def write_parquet(table: pa.Table, path: str | Path, group_rows: int | None = None) -> None:
+    """Write as Parquet, definitions included, for this package and for ``spark.read.parquet``.
+
+    `group_rows` is how many rows a row group has, as many as Arrow takes unless given.
+    """
     aggregates_of(table.schema)
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
-        writer.write_table(table)
+        writer.write_table(table, group_rows)
         if (told := to_footer(table.schema)) is not None:
             writer.add_key_value_metadata({FOOTER: told})
 
 
-def read_parquet(path: str | Path) -> pa.Table:
-    """Read what `write_parquet` wrote, or a folder of sketches that Spark or a run wrote.
+def read_parquet(path: str | Path | Any, where: pc.Expression | None = None) -> pa.Table:
+    """Read what `write_parquet` wrote, or a folder of sketches that Spark or a run wrote; also an open file.
 
-    Raises `SketchError` if it doesn't hold a table of sketches.
+    Only rows for which `where` holds are read, and row groups whose statistics exclude it are not. Raises
+    `SketchError` if it doesn't hold a table of sketches.
     """
-    table = pq.read_table(path, coerce_int96_timestamp_unit="us")
+    table = pq.read_table(path, coerce_int96_timestamp_unit="us", filters=where)
     if DAY in table.column_names and pa.types.is_dictionary(table.schema.field(DAY).type):
         table = table.drop_columns([DAY])  # of the folders' names; a column of the files is none of these
     if not any(METADATA in (field.metadata or {}) for field in table.schema):

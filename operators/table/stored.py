@@ -2,36 +2,107 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import reduce
+from operator import and_
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import SketchError
 from .merge import merge
-from .schema import END, START, from_ipc, read_parquet
+from .schema import DAY, END, START, from_ipc, keys_of, read_parquet
 
 _PARQUET = (".parquet", ".pq")
 _IPC = (".arrow", ".arrows", ".ipc")
 
 
-def read(path: Path, since: datetime | None = None, until: datetime | None = None) -> pa.Table:
-    """The table in a file, or those of all files in a folder, merged; of it the windows in a span of time.
+def read(path: Path) -> pa.Table:
+    """The table in a file, or those of all files in a folder, merged.
 
-    A window is in the span if it starts at `since` or later and ends at `until` or earlier. Raises
-    `SketchError` if a file doesn't hold a table of sketches, `FileNotFoundError` if there is none.
+    Raises `SketchError` if a file doesn't hold a table of sketches, `FileNotFoundError` if there is none.
     """
-    table = merge([_one(file) for file in files_of(path)])
-    kept = table
-    if since is not None:
-        kept = kept.filter(pc.greater_equal(kept[START], since))
-    if until is not None:
-        kept = kept.filter(pc.less_equal(kept[END], until))
-    if table.num_rows and not kept.num_rows:
-        first, last = pc.min(table[START]).as_py(), pc.max(table[END]).as_py()
-        raise SketchError(f"{path}: no window lies in that span; there are windows from {first} to {last}")
-    return kept
+    return merge(tables_of(files_of(path)))
+
+
+def read_table(
+    path: str | Path,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    keys: Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """A stored table of sketches, or a part of it, from a file or a folder of Parquet or Arrow IPC.
+
+    `since` and `until` are the edges of a span: windows that start and end in it. `keys` holds the values
+    that groups must have, such as ``{"symbol": "ACME"}``; a list means any of several, None the groups
+    without one. Only row groups of Parquet that may hold such rows are read, and only the folders of those
+    days (``window_date=…``); `compact` writes tables so that these are few.
+
+    Raises `SketchError` for files that aren't tables of sketches or have different definitions,
+    `FileNotFoundError` if there are none, and `ValueError` for keys that the table doesn't have.
+
+    >>> from tempfile import mkdtemp
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, ToParquet, count, query
+    >>> rows = Stream.from_batches({"at": pl.Int64, "symbol": pl.String}, time=pl.from_epoch("at"))
+    >>> folder = mkdtemp()
+    >>> by_symbol = rows.group_by("symbol").tumbling("1m").agg(n=count())
+    >>> tester = StreamTester(by_symbol, sinks=[ToParquet(folder)])
+    >>> _ = tester.feed([{"at": 1_767_225_600, "symbol": symbol} for symbol in "ABA"])
+    >>> _ = tester.finish()
+    >>> query(read_table(folder, keys={"symbol": "A"}))["n"].to_list()
+    [2]
+    """
+    files = [file for file in files_of(Path(path)) if _on_days(file, since, until)]
+    if not files:
+        return _one(files_of(Path(path))[0]).slice(0, 0)
+    schema = _one(files[0], pc.scalar(False)).schema
+    own = keys_of(schema)
+    if unknown := [key for key in keys or () if key not in own]:
+        raise ValueError(f"read_table: {', '.join(unknown)} is not a key of this table; its keys are {own}")
+    wanted = [] if since is None else [pc.field(START) >= _utc(since)]
+    wanted += [] if until is None else [pc.field(END) <= _utc(until)]
+    for key, value in (keys or {}).items():
+        values = value if isinstance(value, list | tuple | set) else [value]
+        known = pa.array([one for one in values if one is not None], schema.field(key).type)
+        matches = pc.field(key).isin(known)
+        wanted.append(matches | pc.field(key).is_null() if None in values else matches)
+    return merge(tables_of(files, reduce(and_, wanted) if wanted else None))
+
+
+def tables_of(files: Sequence[Path], where: pc.Expression | None = None) -> list[pa.Table]:
+    """The tables in files, or the rows of them for which `where` holds."""
+    return [_one(file, where) for file in files]
+
+
+def days_of(file: Path) -> set[date]:
+    """The days (UTC) on which the windows in a file begin."""
+    if file.suffix in _IPC:
+        starts = _one(file)[START]
+    else:
+        starts = pq.read_table(file, columns=[START], coerce_int96_timestamp_unit="us")[START]
+    days = starts.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
+    return set(pc.unique(days).to_pylist())
+
+
+def _on_days(file: Path, since: datetime | None, until: datetime | None) -> bool:
+    """Whether a file may have windows of a span, by the day that its folder is named after."""
+    name, _, day = file.parent.name.partition("=")
+    if name != DAY:
+        return True
+    try:
+        begins = date.fromisoformat(day)
+    except ValueError:
+        return True
+    return (since is None or begins >= _utc(since).date()) and (until is None or begins <= _utc(until).date())
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -47,9 +118,12 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
-def _one(file: Path) -> pa.Table:
+def _one(file: Path, where: pc.Expression | None = None) -> pa.Table:
     try:
-        return from_ipc(file.read_bytes()) if file.suffix in _IPC else read_parquet(file)
+        if file.suffix not in _IPC:
+            return read_parquet(file, where)
+        table = from_ipc(file.read_bytes())
+        return table if where is None else table.filter(where)
     except (SketchError, pa.ArrowException) as error:
         raise SketchError(f"{file}: {error}") from None
 

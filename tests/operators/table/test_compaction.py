@@ -1,0 +1,180 @@
+"""Compacted tables say the same as the files they are of, and one key's windows are found in few bytes."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge import Stream, count, distinct
+from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.table import compaction
+from streamgauge.operators.table.compaction import compact
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.schema import read_parquet, to_ipc, write_parquet
+from streamgauge.operators.table.stored import files_of, read, read_table
+from streamgauge.sketches.core.protocol import SketchError
+
+START = datetime(2026, 3, 30, tzinfo=UTC)
+KEYS = 12
+
+
+def rows_of(hours: int, seed: int) -> pl.DataFrame:
+    """Rows of some hours; symbols among them one that is empty and none at all."""
+    random = np.random.default_rng(seed)
+    n = hours * 600
+    symbols = np.array([f"S{number}" for number in range(KEYS - 2)] + ["", None], object)
+    at = START.timestamp() * 1e6 + np.sort(random.integers(0, hours * 3_600_000_000, n))
+    return pl.DataFrame(
+        {
+            "at": pl.Series(at.astype(np.int64)).cast(pl.Datetime("us")),
+            "symbol": symbols[random.integers(0, KEYS, n)].tolist(),
+            "user": random.integers(0, 5_000, n),
+        },
+        schema={"at": pl.Datetime("us"), "symbol": pl.String, "user": pl.Int64},
+    )
+
+
+def table_of(frame: pl.DataFrame, lg_k: int = 12) -> pa.Table:
+    stream = Stream.from_batches(dict(frame.schema), time="at").group_by("symbol").tumbling("10m")
+    sketcher = Sketcher(stream.agg(n=count(), users=distinct("user", lg_k=lg_k)))
+    sketcher.add(frame, PartitionTime())
+    return sketcher.take()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Three days in many files, some of the same windows; Parquet and Arrow IPC, with a folder of days."""
+    folder = tmp_path / "small"
+    (folder / "window_date=2026-03-30").mkdir(parents=True)
+    for seed in (1, 2):
+        table = table_of(rows_of(60, seed))
+        for number, start in enumerate(range(0, table.num_rows, 400)):
+            part = table.slice(start, 400)
+            if number == 2:
+                (folder / f"{seed}-{number}.arrow").write_bytes(to_ipc(part))
+            else:
+                write_parquet(part, folder / f"{seed}-{number}.parquet")
+    return folder
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in ("window_start", "symbol")]).combine_chunks()
+
+
+def test_the_compacted_table_is_the_same_a_file_a_day(small: Path, tmp_path: Path) -> None:
+    into = tmp_path / "large"
+    files = compact(small, into)
+    days = [f"window_date=2026-03-{30 + day}" for day in range(2)] + ["window_date=2026-04-01"]
+    assert [file.parent.name for file in files] == days
+    assert in_order(read(into)).equals(in_order(read(small)))
+    for file in files:
+        table = read_parquet(file)
+        keys = [(name, "ascending") for name in ("symbol", "window_start")]
+        assert table.equals(table.sort_by(keys))
+        begins = table["window_start"].cast(pa.date32()).unique().to_pylist()
+        assert [f"window_date={day}" for day in begins] == [file.parent.name]
+    # Again, with one file more: its day is replaced, nothing counts twice, and nothing is left behind.
+    write_parquet(table_of(rows_of(1, 3)), small / "more.parquet")
+    assert compact(small, into) == files
+    assert in_order(read(into)).equals(in_order(read(small)))
+    assert sorted(into.rglob("*.*")) == sorted(files)
+
+
+def test_what_is_asked_for_is_what_a_filter_gives(small: Path, tmp_path: Path) -> None:
+    compact(small, tmp_path / "large")
+    whole = in_order(read(small))
+    since, until = START + timedelta(hours=20, minutes=5), START + timedelta(hours=50)
+    inside = pc.and_(
+        pc.greater_equal(whole["window_start"], since), pc.less_equal(whole["window_end"], until)
+    )
+    for folder in (small, tmp_path / "large"):
+        found = read_table(folder, since.replace(tzinfo=None), until, {"symbol": "S3"})
+        wanted = whole.filter(pc.and_(inside, pc.equal(whole["symbol"], "S3")))
+        assert wanted.num_rows > 100 and in_order(found).equals(wanted)
+        found = read_table(folder, keys={"symbol": ["S1", "", None]})
+        kept = [name in ("S1", "", None) for name in whole["symbol"].to_pylist()]
+        assert in_order(found).equals(whole.filter(pa.array(kept)))
+        assert in_order(read_table(folder)).equals(whole)
+        empty = read_table(folder, since=START + timedelta(days=400))
+        assert empty.num_rows == 0 and empty.schema.equals(whole.schema, check_metadata=True)
+    with pytest.raises(ValueError, match=r"user is not a key of this table; its keys are \['symbol'\]"):
+        read_table(small, keys={"user": 1})
+
+
+class Counted(io.FileIO):
+    """A file that counts the bytes read of it."""
+
+    taken = 0
+
+    def readinto(self, buffer: Any) -> int:
+        found = super().readinto(buffer)
+        self.taken += found
+        return found
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(-1 if size is None else size)
+        self.taken += len(found)
+        return found
+
+
+def test_one_key_s_windows_take_a_small_part_of_a_file_s_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As it is with a file of megabytes.
+    monkeypatch.setattr(compaction, "GROUP_BYTES", 64 * 1024)
+    # A day of windows of ten minutes for forty keys: most of it sketches.
+    random = np.random.default_rng(5)
+    n = 300_000
+    at = START.timestamp() * 1e6 + np.sort(random.integers(0, 86_400_000_000, n))
+    frame = pl.DataFrame(
+        {
+            "at": pl.Series(at.astype(np.int64)).cast(pl.Datetime("us")),
+            "symbol": [f"S{number:02d}" for number in random.integers(0, 40, n)],
+            "user": random.integers(0, 1 << 40, n),
+        }
+    )
+    (tmp_path / "small").mkdir()
+    write_parquet(table_of(frame, lg_k=8), tmp_path / "small" / "day.parquet")
+    (file,) = compact(tmp_path / "small", tmp_path / "large")
+    groups = pq.ParquetFile(file).metadata.num_row_groups
+    assert groups > 10
+    counted = Counted(file)
+    found = read_parquet(counted, pc.field("symbol") == "S17")
+    assert found.num_rows == 144
+    # At most two or three row groups hold a key's rows; beside them the footer is read.
+    assert counted.taken < 4 / groups * file.stat().st_size + 64 * 1024
+    assert counted.taken < file.stat().st_size / 3
+
+
+def test_folders_of_other_days_are_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+    write_parquet(table_of(rows_of(60, 1)), tmp_path / "small" / "all.parquet")
+    first, *others = compact(tmp_path / "small", tmp_path / "large")
+    for file in others:
+        file.write_bytes(b"not Parquet at all")
+    table = read_table(tmp_path / "large", until=START + timedelta(hours=12))
+    assert table.num_rows and table.equals(read_table(first, until=START + timedelta(hours=12)))
+    with pytest.raises(SketchError, match=r"sketches\.parquet: "):
+        read_table(tmp_path / "large", until=START + timedelta(days=5))
+
+
+def test_what_would_count_twice_or_differs_is_refused(small: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="whose files it would count twice; name another"):
+        compact(small, small / "compacted")
+    with pytest.raises(FileNotFoundError, match="no file in this folder ends in"):
+        (tmp_path / "empty").mkdir()
+        compact(tmp_path / "empty", tmp_path / "large")
+    write_parquet(table_of(rows_of(1, 1), lg_k=10), small / "other.parquet")
+    with pytest.raises(SketchError, match='"users" changed from distinct'):
+        compact(small, tmp_path / "large")
+    assert len(files_of(small)) > 5 and merge(read_parquet(small / "other.parquet")).num_rows
