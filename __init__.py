@@ -5,9 +5,9 @@ bounded memory, with stated error bounds, on Spark and straight off Kafka.
 
     Stream, json, count, distinct, …    say what is asked of a topic; run(), start() and on_spark() count it
     StreamTester                        tries a stream out with no broker
-    query, merge, compare, is_final     ask tables of sketches
+    query, merge, compare, is_final     ask tables of sketches; read_table and compact are for stored ones
     Client                              asks a query server
-    session, write, sketch, register    are for Spark
+    session, write, sketch, register    are for Spark; so are sketch_parquet and rollup
     HLL, KLL, FrequentItems, …          are the sketches by themselves
 
 Everything public is importable from here; nothing heavy is imported before it is used.
@@ -75,10 +75,12 @@ if TYPE_CHECKING:
     from .operators.sinks.to_parquet import ToParquet as ToParquet
     from .operators.sinks.to_table import ToTable as ToTable
     from .operators.sketching.accounting import Account as Account
+    from .operators.table.compaction import compact as compact
     from .operators.table.final import is_final as is_final
     from .operators.table.merge import merge as merge
     from .operators.table.query import query as query
     from .operators.table.sets import compare as compare
+    from .operators.table.stored import read_table as read_table
     from .operators.testing import StreamTester as StreamTester
     from .operators.watching.logs import log_to as log_to
     from .sampling.bernoulli import BernoulliSample as BernoulliSample
@@ -109,6 +111,8 @@ if TYPE_CHECKING:
     from .spark_udafs.frames import sketch as sketch
     from .spark_udafs.frames import window as window
     from .spark_udafs.functions import register as register
+    from .spark_udafs.parquet.sketching import sketch_parquet as sketch_parquet
+    from .spark_udafs.rollup import rollup as rollup
     from .spark_udafs.run import account_of as account_of
     from .spark_udafs.run import write as write
     from .spark_udafs.session import session as session
@@ -117,6 +121,7 @@ if TYPE_CHECKING:
     from .spark_udafs.sinks import ParquetSink as ParquetSink
     from .spark_udafs.tables import as_frame as as_frame
     from .spark_udafs.tables import as_table as as_table
+    from .spark_udafs.tables import with_definitions as with_definitions
     from .stream import Stream as Stream
 
 __version__ = "0.1.0"
@@ -151,6 +156,7 @@ _EXPORTS: dict[str, str] = {
     "as_frame": ".spark_udafs.tables",
     "as_table": ".spark_udafs.tables",
     "avro": ".operators.formats.avro",
+    "compact": ".operators.table.compaction",
     "compare": ".operators.table.sets",
     "csv": ".operators.formats.csv",
     "field": ".operators.formats.json_fields",
@@ -161,12 +167,16 @@ _EXPORTS: dict[str, str] = {
     "protobuf": ".operators.formats.protobuf",
     "query": ".operators.table.query",
     "raw": ".operators.formats.text",
+    "read_table": ".operators.table.stored",
     "register": ".spark_udafs.functions",
     "reset": ".operators.consumer.group.reset",
+    "rollup": ".spark_udafs.rollup",
     "session": ".spark_udafs.session",
     "sketch": ".spark_udafs.frames",
+    "sketch_parquet": ".spark_udafs.parquet.sketching",
     "text": ".operators.formats.text",
     "window": ".spark_udafs.frames",
+    "with_definitions": ".spark_udafs.tables",
     "write": ".spark_udafs.run",
 }
 

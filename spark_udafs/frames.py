@@ -42,8 +42,12 @@ from .merge.forms import quoted
 from .merge.partials import Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 
-_EVENT, _LATEST = "__event", "__latest"
+EVENT, _LATEST = "__event", "__latest"
+"""The column of event times beside those that are sketched, and the one of each pane's latest."""
 _DAY_US = 86_400_000_000
+
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a worker makes of the batches of one task."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +93,14 @@ def window(
     >>> window("at", "1 hour", "15 minutes").pane_us == 15 * 60_000_000
     True
     """
-    size = _duration(windowDuration)
-    slide = size if slideDuration is None else _duration(slideDuration)
+    size = duration(windowDuration)
+    slide = size if slideDuration is None else duration(slideDuration)
     if not 0 < slide <= size:
         raise ValueError(
             f"window: a slide of {slideDuration} doesn't fit windows of {windowDuration}; it must be longer "
             "than 0 and at most the window's length"
         )
-    return Windows(timeColumn, size, slide, 0 if startTime is None else _duration(startTime))
+    return Windows(timeColumn, size, slide, 0 if startTime is None else duration(startTime))
 
 
 def sketch(frame: DataFrame) -> Sketching:
@@ -155,7 +159,7 @@ class Sketching:
         """
         self._check(aggregates)
         columns = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]
-        rows = self.frame.select(*map(_column, dict.fromkeys(columns)), self._event().alias(_EVENT))
+        rows = self.frame.select(*map(_column, dict.fromkeys(columns)), self._event().alias(EVENT))
         self._check_collations(rows.schema, aggregates)
         schema = to_arrow_schema(rows.schema, timezone="UTC")
         known = _columns_of(schema)
@@ -164,9 +168,9 @@ class Sketching:
         keys = {key: key_type(types[key]) for key in self.keys}
         asked = typed_aggregates(aggregates, self.keys, types)
         plan = partials_of(table_schema(keys, asked, self._windows()), types)
-        latest = {_LATEST: ask.max(_EVENT).typed(types[_EVENT])}
+        latest = {_LATEST: ask.max(EVENT).typed(types[EVENT])}
         work = _sketching(table_schema(keys, {**asked, **latest}, None), self._pane(), plan, schema)
-        partials = rows.mapInArrow(work, from_arrow_schema(plan.schema))
+        partials = self._partials(rows, work, plan.schema)
         if self.windows is None:
             return merge_whole(partials, plan)
         if self.lateness is not None and self.frame.isStreaming:
@@ -174,6 +178,10 @@ class Sketching:
             partials = remembering(partials, definition).withWatermark(START, self.lateness[1])
             return labelled(merge_timed(partials, plan, self.windows.over(START)), definition)
         return merge_timed(partials, plan, self.windows.over(START))
+
+    def _partials(self, rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
+        """The partial rows that `work` makes of rows, in a task of where they are."""
+        return rows.mapInArrow(work, from_arrow_schema(schema))
 
     def _definition(self, columns: pl.Schema, asked: Mapping[str, Aggregate]) -> dict[str, Any]:
         """All that decides whether sketches can be merged, as plain JSON."""
@@ -247,9 +255,7 @@ def _columns_of(schema: pa.Schema) -> pl.Schema:
     return rows.schema
 
 
-def _sketching(
-    kept: pa.Schema, window: Paned, plan: Partials, schema: pa.Schema
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _sketching(kept: pa.Schema, window: Paned, plan: Partials, schema: pa.Schema) -> Work:
     """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -258,8 +264,8 @@ def _sketching(
             rows = pl.from_arrow(pa.Table.from_batches([batch]).cast(schema))
             assert isinstance(rows, pl.DataFrame)
             # As for Spark's own windows, rows without a time are in none; nor are years that no engine knows.
-            rows = rows.filter(pl.col(_EVENT).is_not_null())
-            times = rows[_EVENT].to_physical().to_numpy()
+            rows = rows.filter(pl.col(EVENT).is_not_null())
+            times = rows[EVENT].to_physical().to_numpy()
             broken = broken_clocks(times, None, -1, 0)
             if broken is not None:
                 rows, times = rows.filter(pl.Series(~broken)), times[~broken]
@@ -288,10 +294,10 @@ def _column(name: str) -> Column:
     return F.col(quoted(name))
 
 
-def _duration(text: str) -> int:
-    """A duration in Spark's notation or ours, in microseconds.
+def duration(text: str) -> int:
+    """A length of time in Spark's notation or ours, in microseconds.
 
-    >>> _duration("1 minute"), _duration("90s")
+    >>> duration("1 minute"), duration("90s")
     (60000000, 90000000)
     """
     spelled = re.sub(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructField
 
 from ..operators.definition.aggregate import METADATA, Aggregate, arrow_type
@@ -46,10 +46,56 @@ def schema_of_frame(frame: DataFrame) -> pa.Schema:
     if not aggregates or names[:2] != [START, END]:
         raise SketchError(
             f"not a table of sketches: expected {START}, {END}, keys, and aggregates with their definitions "
-            f"in their metadata, got {', '.join(names)}"
+            f"in their metadata, got {', '.join(names)}. Where Spark SQL computed a column it dropped the "
+            "definition: rollup(table, ...) keeps it, and with_definitions(frame, like=table) puts it back"
         )
     keys = {field.name: _key_type(field) for field in columns.fields[2:] if field.name not in aggregates}
     return table_schema(keys, aggregates, windows_of(field.metadata for field in columns))
+
+
+def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
+    """A table of sketches that has lost its definitions in Spark SQL, with those of the table it came from.
+
+    Spark keeps a column's definition wherever it only moves the column (filters, joins, unions, views,
+    tables, Parquet), and drops it where it computes one, as ``hll_union_agg(users) AS users`` does. `like`
+    has the columns that `frame` has, of the same aggregates, and perhaps more keys. What windows the rows
+    are in is not taken from `like`, since a query by hand may have changed them.
+
+    Raises `SketchError` if `like` isn't a table of sketches, or if a column is of another type than the
+    aggregate's, such as the struct of ``approx_top_k_combine``.
+
+    >>> from streamgauge import as_table, distinct, query, sketch, window
+    >>> rows = spark.range(100).selectExpr("id", "id % 2 AS side", "timestamp_seconds(id) AS at")
+    >>> table = sketch(rows).groupBy("side", window("at", "1 hour")).agg(ids=distinct("id"))
+    >>> table.createOrReplaceTempView("sides")
+    >>> both = "SELECT window_start, window_end, hll_union_agg(ids) AS ids FROM sides GROUP BY ALL"
+    >>> answers = query(as_table(with_definitions(spark.sql(both), like=table)))
+    >>> answers["ids"].struct.field("estimate").round(0).to_list()
+    [100.0]
+    """
+    schema = schema_of_frame(like)
+    aggregates = aggregates_of(schema)
+    names = frame.columns
+    if missing := [name for name in (START, END, *aggregates) if name not in names]:
+        raise SketchError(
+            f"with_definitions: there is no column {', '.join(missing)}; it takes {START}, {END}, keys, and "
+            f"the aggregates {', '.join(aggregates)}, each under its own name"
+        )
+    types = {field.name: field for field in to_arrow_schema(frame.schema, timezone="UTC")}
+    for name in aggregates:
+        wanted, found = spark_type(schema.field(name).type, name), types[name].type
+        if found != wanted:
+            raise SketchError(f"with_definitions: {name!r} has the type {found}, and its sketches {wanted}")
+    keys = [name for name in names if name in keys_of(schema)]
+    return frame.select(
+        START,
+        END,
+        *(key_column(schema.field(key)) for key in keys),
+        *(
+            F.col(quoted(name)).alias(name, metadata=notes_of(schema.field(name), None))
+            for name in aggregates
+        ),
+    )
 
 
 def _key_type(field: StructField) -> pa.DataType:

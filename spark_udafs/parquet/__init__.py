@@ -1,0 +1,1 @@
+"""The source `streamgauge-parquet`: reads and sketches Parquet inside Spark's Python workers."""

@@ -1,0 +1,138 @@
+"""Parquet files into a table of sketches: read and sketched in Python workers, merged inside Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import TimestampType
+
+from ...operators.definition.stream import Stream
+from ...operators.sketching.row_steps import RowSteps
+from ..frames import EVENT, Sketching, Work
+from ..merge.forms import quoted, spark_type
+from .source import PlannedRead, bound
+
+
+def sketch_parquet(
+    path: str,
+    *,
+    where: ds.Expression | None = None,
+    rows: Stream | None = None,
+    spark: SparkSession | None = None,
+) -> Sketching:
+    """Begin a table of sketches of Parquet files: a file, a folder, or a pattern as Spark has them.
+
+    Go on with `groupBy` and `agg`, as after `sketch`. Unlike there, no row passes through the JVM: Spark's
+    Python workers read the columns that are asked for and sketch them. `where` is an Arrow expression over
+    the files' columns and the ``key=value`` folders they lie in; files, and row groups whose statistics
+    exclude it, are not read at all. `rows` is a stream of `Stream.from_batches` whose steps the rows go
+    through first; then the columns it declares are read, and those it ends with can be asked for. `spark`
+    is the active session unless given.
+
+    The files are those that are there now; a stream of new files is ``sketch(spark.readStream.parquet(…))``.
+    Raises `ValueError` for columns of `rows` that the files don't have; `agg` raises what it does after
+    `sketch`, and `TypeError` for windows over a column that isn't a timestamp. A row on which a step of
+    `rows` fails ends the query with the reason.
+
+    >>> from tempfile import mkdtemp
+    >>> import pyarrow.compute as pc
+    >>> from streamgauge import as_table, count, distinct, query
+    >>> folder = f"{mkdtemp()}/visits"
+    >>> spark.range(1000).selectExpr("id % 70 AS user", "id % 2 AS site").write.parquet(folder)
+    >>> table = sketch_parquet(folder, where=pc.field("site") == 1).agg(rows=count(), users=distinct("user"))
+    >>> answers = query(as_table(table))
+    >>> answers["rows"].to_list(), answers["users"].struct.field("estimate").round(0).to_list()
+    ([500], [35.0])
+    """
+    spark = spark or SparkSession.active()
+    found = spark.read.parquet(path)
+    files = tuple(sorted(found.inputFiles()))
+    if rows is None:
+        return ParquetSketching(found, files=files, where=where)
+    stepped = pa.schema([pa.field(n, spark_type(k, n)) for n, k in rows.arrow_types().items()])
+    if missing := [name for name in rows.source.schema if name not in found.columns]:
+        raise ValueError(
+            f"sketch_parquet: no column {', '.join(map(repr, missing))}; the files have "
+            f"{', '.join(found.columns)}"
+        )
+    frame = spark.createDataFrame([], from_arrow_schema(stepped))
+    return ParquetSketching(frame, files=files, where=where, rows=rows)
+
+
+@dataclass(frozen=True)
+class ParquetSketching(Sketching):
+    """Parquet files on their way into a table of sketches; `sketch_parquet` makes it and shows an example."""
+
+    files: tuple[str, ...] = ()
+    where: ds.Expression | None = None
+    rows: Stream | None = None
+
+    def _partials(self, rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
+        """Partial rows made by the source; `rows` only say what columns `work` takes, and their types."""
+        spark = rows.sparkSession
+        taken = to_arrow_schema(rows.schema, timezone="UTC")
+        timed = None
+        if self.windows is not None:
+            timed = self.windows.column
+            if not isinstance(self.frame.schema[timed].dataType, TimestampType):
+                raise TypeError(
+                    f"sketch_parquet: windows need a timestamp, and {timed!r} is "
+                    f"{self.frame.schema[timed].dataType.simpleString()}; make it one in `rows`, as in "
+                    f'Stream.from_batches(...).with_columns({timed}=pl.col("{timed}").cast(pl.Datetime("us", '
+                    '"UTC")))'
+                )
+        columns = self._columns(taken, timed)
+        reading = PlannedRead(self.files, columns, self.where, _timed(taken, timed, self.rows, work), schema)
+        source = bound(reading)
+        spark.dataSource.register(source)
+        return spark.read.format(source.name()).load()
+
+    def _columns(self, taken: pa.Schema, timed: str | None) -> pa.Schema:
+        """The files' columns that are read."""
+        if self.rows is not None:
+            return pl.DataFrame(schema=self.rows.source.schema).to_arrow().schema
+        names = [name for name in taken.names if name != EVENT]
+        if timed is not None and timed not in names:
+            names.append(timed)
+        if not names:
+            # Rows that are only counted: any column says how many there are.
+            names = self.frame.columns[:1]
+        return to_arrow_schema(self.frame.select(*map(quoted, names)).schema, timezone="UTC")
+
+
+def _timed(taken: pa.Schema, timed: str | None, steps: Stream | None, work: Work) -> Work:
+    """What is done with the files' batches: the steps, then `work` on the columns it takes."""
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            if steps is not None:
+                table = _stepped(steps, table)
+            event = (
+                table.column(timed).cast(taken.field(EVENT).type)
+                if timed is not None
+                else pa.repeat(pa.scalar(0, pa.int64()), table.num_rows).view(taken.field(EVENT).type)
+            )
+            columns = [event if name == EVENT else table.column(name) for name in taken.names]
+            yield from pa.table(columns, names=taken.names).cast(taken).combine_chunks().to_batches()
+
+    return lambda batches: work(rows(batches))
+
+
+def _stepped(steps: Stream, table: pa.Table) -> pa.Table:
+    """The rows after a stream's steps. Raises `ValueError` for one on which a step fails."""
+
+    def refuse(rows: np.ndarray, reason: str) -> None:
+        row = table.slice(int(rows[0]), 1).to_pylist()[0]
+        raise ValueError(f"sketch_parquet: {len(rows)} rows can't be counted: {reason}; the first is {row}")
+
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return RowSteps(steps, steps.columns).apply(frame, refuse).frame.to_arrow()

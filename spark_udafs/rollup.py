@@ -1,0 +1,144 @@
+"""Tables of sketches merged inside Spark to coarser windows and fewer keys, batch and streaming."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from ..operators.definition.change import differences
+from ..operators.definition.durations import written
+from ..operators.table.schema import (
+    END,
+    START,
+    TIME_TYPE,
+    aggregates_of,
+    definition_of,
+    keys_of,
+    table_schema,
+    with_schema,
+)
+from ..operators.table.windows import TableWindows, edges, windows_told, within
+from ..sketches.core.protocol import SketchError
+from .definitions import labelled, remembering
+from .frames import duration
+from .merge.forms import quoted
+from .merge.partials import Partials
+from .merge.plan import merge_edged, merge_timed, partials_of_table
+from .tables import schema_of_frame
+
+
+def rollup(
+    table: DataFrame | Sequence[DataFrame],
+    to: str | None = None,
+    by: Sequence[str] | None = None,
+    delay: str = "0 seconds",
+) -> DataFrame:
+    """A table of sketches, or several of one definition, merged to coarser windows and fewer keys.
+
+    `to` is the length of the new windows (``"1 hour"``, or ``"1h"``), which the table's own must fit into;
+    without it the windows stay. `by` names the keys to keep (all of them if None, none if empty). Merging
+    adds nothing to a sketch's error. Of overlapping windows those are taken that lie end to end, as
+    `merge` does.
+
+    A streaming table gives each new window once, when a window of the table begins `delay` after its end;
+    rows that come later for it are dropped, as Spark's watermarks do. It takes a checkpoint of its own,
+    which belongs to one definition.
+
+    Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which
+    it names, and for windows that don't fit; `ValueError` for keys that the table doesn't have.
+
+    >>> from streamgauge import as_table, count, distinct, query, sketch, window
+    >>> columns = ["id % 50 AS user", "id % 2 AS side", "timestamp_seconds(id) AS at"]
+    >>> rows = spark.range(7200).selectExpr(*columns)
+    >>> asked = {"rows": count(), "users": distinct("user")}
+    >>> minutes = sketch(rows).groupBy("side", window("at", "1 minute")).agg(**asked)
+    >>> hours = query(as_table(rollup(minutes, to="1 hour", by=[]))).sort("window_start")
+    >>> minutes.count(), hours["rows"].to_list(), hours["users"].struct.field("estimate").round().to_list()
+    (240, [3600, 3600], [50.0, 50.0])
+    """
+    tables = [table] if isinstance(table, DataFrame) else list(table)
+    if not tables:
+        raise ValueError("rollup: no tables were given; give at least one, which may be empty")
+    schema = _one_schema(tables)
+    own = keys_of(schema)
+    if unknown := [key for key in by or () if key not in own]:
+        raise ValueError(f"rollup: {', '.join(unknown)} is not a key of this table; its keys are {own}")
+    size = None if to is None else duration(to)
+    windows = _windows(schema, size)
+    keys = {key: schema.field(key).type for key in own if by is None or key in by}
+    plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))
+    work = _partial(schema, plan, size)
+    columns = from_arrow_schema(plan.schema)
+    partials = [one.select(*map(quoted, schema.names)).mapInArrow(work, columns) for one in tables]
+    rows = partials[0]
+    for more in partials[1:]:
+        rows = rows.unionAll(more)
+    at = F.window(START, f"{size} microseconds") if size is not None else None
+    if not rows.isStreaming:
+        return merge_edged(rows, plan) if at is None else merge_timed(rows, plan, at)
+    definition = {**definition_of(plan.table), "window": windows.definition()}
+    rows = remembering(rows, definition).withWatermark(END if at is None else START, delay)
+    return labelled(merge_edged(rows, plan) if at is None else merge_timed(rows, plan, at), definition)
+
+
+def _one_schema(tables: Sequence[DataFrame]) -> pa.Schema:
+    """The schema of them all. Raises `SketchError` if their definitions or windows differ."""
+    schemas = [schema_of_frame(one) for one in tables]
+    first = schemas[0]
+    for other in schemas[1:]:
+        found = differences(definition_of(first), definition_of(other))
+        one, two = windows_told(first), windows_told(other)
+        if not found and one != two:
+            found = [f"the windows changed from {one} to {two}"]
+        if found:
+            raise SketchError(
+                f"rollup: the tables have different definitions; from the first to another one "
+                f"{', and '.join(found)}"
+            )
+    return first
+
+
+def _windows(schema: pa.Schema, size: int | None) -> TableWindows:
+    """The windows of the new table. Raises `SketchError` for those that can't be made of the table's own."""
+    told = windows_told(schema)
+    if told is None:
+        raise SketchError(
+            "rollup: this table doesn't say what windows it has, so it isn't known which of them may be "
+            "merged; take the table as it was written, or merge(as_table(table)), which looks at the rows"
+        )
+    if size is None:
+        return told
+    if told.kind in ("all", "trailing"):
+        raise SketchError(f"rollup: this table has {told}, which can't be merged into windows of one length")
+    if (told.kind != "session" and size % told.length_us) or (told.kind == "tumbling" and told.offset_us):
+        raise SketchError(
+            f"rollup: {told} don't fit into windows of {written(size)}; choose a multiple of their length"
+        )
+    return TableWindows.of(size)
+
+
+def _partial(
+    schema: pa.Schema, plan: Partials, size: int | None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a worker does with the rows of a table: those that count, with the keys that are kept."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            table = with_schema(pa.Table.from_batches([batch]), schema)
+            if size is not None:
+                mask = within(table, keys_of(schema), size)
+                table = table if mask is None else table.filter(pa.array(mask))
+                starts, _ = edges(table)
+                # Rows keep their own start, by which Spark moves its watermark, and get their new end.
+                ends = pa.array(starts - starts % np.int64(size) + size).view(TIME_TYPE)
+                table = table.set_column(1, schema.field(END), ends)
+            yield from plan.batches(table.select(plan.table.names))
+
+    return run

@@ -1,0 +1,150 @@
+"""Roll-ups in Spark say what `merge` says of the same tables; what doesn't fit is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from streamgauge import count, distinct
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.query import query
+from streamgauge.operators.table.schema import schema_of, write_parquet
+from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.rollup import rollup
+from streamgauge.spark_udafs.tables import as_frame, as_table, with_definitions
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {"at": pl.Datetime("us"), "user": pl.String, "lang": pl.String}
+FIVE = 300_000_000
+
+
+def minutes_of(stream: Stream, frame: pl.DataFrame) -> pa.Table:
+    """The table of sketches that one worker makes of rows."""
+    sketcher = Sketcher(stream)
+    sketcher.add(frame, PartitionTime())
+    return sketcher.take()
+
+
+def test_every_aggregate_is_rolled_up_as_by_merge(
+    spark: Any, everything: Stream, frame_of: Callable[..., pl.DataFrame], same_tables: Callable[..., None]
+) -> None:
+    tables = [minutes_of(everything, frame_of(seed, rows=600, minutes=12)) for seed in (1, 2)]
+    frames = [as_frame(table, spark) for table in tables]
+    five = rollup(frames, to="5 minutes", by=[])
+    same_tables(as_table(five), merge(tables, every="5m", by=[]), draws=False)
+
+
+def test_keys_are_dropped_and_windows_stay(
+    spark: Any, frame_of: Callable[..., pl.DataFrame], same_tables: Callable[..., None]
+) -> None:
+    rows = Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling("1m")
+    table = minutes_of(rows.agg(n=count(), users=distinct("user")), frame_of(3, rows=400).select(*COLUMNS))
+    same_tables(as_table(rollup(as_frame(table, spark), by=[])), merge(table, by=[]))
+
+
+def test_overlapping_windows_count_each_row_once(spark: Any) -> None:
+    rows = spark.range(3600).selectExpr("id", "timestamp_seconds(id) AS at")
+    table = sketch(rows).groupBy(window("at", "10 minutes", "5 minutes")).agg(n=count())
+    found = as_table(rollup(table, to="30 minutes")).sort_by("window_start")
+    assert found["n"].to_pylist() == [1800, 1800]
+
+
+@pytest.mark.parametrize("more", [{}, {"spread": ask.quantiles("at_us")}], ids=["Catalyst", "buckets"])
+def test_a_stream_of_tables_gives_each_coarse_window_once(
+    spark: Any, tmp_path: Path, frame_of: Callable[..., pl.DataFrame], more: dict[str, Any]
+) -> None:
+    columns = {**COLUMNS, "at_us": pl.Int64}
+    rows = Stream.from_batches(columns, time="at").group_by("lang").tumbling("1m")
+    stream = rows.agg(n=count(), users=distinct("user"), **more)
+    frame = frame_of(4, rows=900, minutes=18).with_columns(at_us=pl.col("at").to_physical()).select(*columns)
+    table = minutes_of(stream, frame)
+    (tmp_path / "minutes").mkdir()
+    # A file for each minute, in order; then one that comes long after its window was given out.
+    starts = table["window_start"].unique().to_pylist()
+    files = [table.filter(pa.compute.equal(table["window_start"], start)) for start in starts]
+    for number, part in enumerate([*files, files[0]]):
+        file = tmp_path / "minutes" / f"{number:03d}.parquet"
+        write_parquet(part, file)
+        os.utime(file, (1_700_000_000 + number,) * 2)
+    folder = str(tmp_path / "minutes")
+    source = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 6)
+    name = f"rolled{len(more)}"
+    running = (
+        rollup(source.parquet(folder), to="5 minutes", by=["lang"])
+        .writeStream.format("memory")
+        .queryName(name)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert running.awaitTermination(300)
+    wanted = merge(table, every="5m").sort_by([("window_start", "ascending"), ("lang", "ascending")])
+    last = max(starts)
+    complete = wanted.filter(pa.compute.less_equal(wanted["window_end"], last))
+    found = with_definitions(spark.table(name), like=as_frame(table, spark))
+    found = as_table(found).sort_by([("window_start", "ascending"), ("lang", "ascending")])
+    assert complete.num_rows and found.select(["window_start", "lang", "n"]).equals(
+        complete.select(["window_start", "lang", "n"])
+    )
+    asked = pl.col("users").struct.field("estimate")
+    assert query(found).select(asked).equals(query(complete).select(asked))
+
+
+def test_what_doesn_t_fit_is_named(spark: Any) -> None:
+    def empty(length: str = "1m", **asked: Any) -> Any:
+        rows = Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling(length)
+        return as_frame(schema_of(rows.agg(**asked)).empty_table(), spark)
+
+    minutes = empty(users=distinct("user"))
+    for tables, more, told in (
+        (
+            [minutes, empty(users=distinct("user", lg_k=10))],
+            {},
+            r"lg_k=12\) to distinct\(\"user\", lg_k=10\)",
+        ),
+        ([minutes, empty("5m", users=distinct("user"))], {}, "from windows of 1m to windows of 5m"),
+        ([minutes], {"to": "90 seconds"}, "windows of 1m don't fit into windows of 1m30s"),
+    ):
+        with pytest.raises(SketchError, match=told):
+            rollup(tables, **more)
+    with pytest.raises(ValueError, match=r"user is not a key of this table; its keys are \['lang'\]"):
+        rollup(minutes, by=["user"])
+    with pytest.raises(ValueError, match="no tables were given"):
+        rollup([])
+
+
+def test_what_spark_sql_computes_loses_its_definition_and_can_have_it_back(spark: Any) -> None:
+    rows = spark.range(600).selectExpr("id % 50 AS user", "id % 3 AS lang", "timestamp_seconds(id) AS at")
+    table = sketch(rows).groupBy("lang", window("at", "5 minutes")).agg(users=distinct("user"))
+    table.createOrReplaceTempView("minutes")
+    # Kept where a column is only moved.
+    for same in (
+        "SELECT * FROM minutes WHERE lang < 2",
+        "SELECT * FROM minutes UNION ALL SELECT * FROM minutes",
+    ):
+        assert as_table(spark.sql(same)).num_rows
+    by_hand = spark.sql(
+        "SELECT window_start, window_end, hll_union_agg(users) AS users FROM minutes GROUP BY ALL"
+    )
+    with pytest.raises(SketchError, match=r"rollup\(table, \.\.\.\) keeps it, and with_definitions\(frame"):
+        as_table(by_hand)
+    back = query(as_table(with_definitions(by_hand, like=table)))
+    assert back["users"].struct.field("estimate").round().to_list() == [50.0, 50.0]
+    with pytest.raises(SketchError, match="'users' has the type double, and its sketches binary"):
+        with_definitions(by_hand.selectExpr("window_start", "window_end", "1D users"), like=table)
+    with pytest.raises(SketchError, match="there is no column window_start, window_end"):
+        with_definitions(by_hand.select("users"), like=table)
+    with pytest.raises(SketchError, match="doesn't say what windows it has"):
+        rollup(with_definitions(by_hand, like=table), to="10 minutes")
