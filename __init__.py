@@ -69,6 +69,19 @@ if TYPE_CHECKING:
     from .operators.formats.text import raw as raw
     from .operators.formats.text import text as text
     from .operators.formats.unavailable import Unavailable as Unavailable
+    from .operators.rules.absence import Absence as Absence
+    from .operators.rules.absence import Flatline as Flatline
+    from .operators.rules.alert import Alert as Alert
+    from .operators.rules.alerting import Alerting as Alerting
+    from .operators.rules.change import Change as Change
+    from .operators.rules.threshold import Ratio as Ratio
+    from .operators.rules.threshold import Threshold as Threshold
+    from .operators.rules.to_output import AlertFile as AlertFile
+    from .operators.rules.to_output import AlertOutput as AlertOutput
+    from .operators.rules.to_topic import AlertTopic as AlertTopic
+    from .operators.rules.to_topic import CommandTopic as CommandTopic
+    from .operators.rules.to_webhook import AlertWebhook as AlertWebhook
+    from .operators.rules.written import read_rules as read_rules
     from .operators.serving.http.client import Client as Client
     from .operators.sinks.sink import SinkError as SinkError
     from .operators.sinks.to_kafka import ToKafka as ToKafka
@@ -129,17 +142,28 @@ __version__ = "0.1.0"
 # name → the module that defines it; imported on first use so that `import streamgauge` stays instant. The
 # classes of families, and the aggregates that ask for them, come from the registry.
 _EXPORTS: dict[str, str] = {
+    "Absence": ".operators.rules.absence",
     "Account": ".operators.sketching.accounting",
     "Aggregate": ".operators.definition.aggregate",
+    "Alert": ".operators.rules.alert",
+    "AlertFile": ".operators.rules.to_output",
+    "AlertOutput": ".operators.rules.to_output",
+    "AlertTopic": ".operators.rules.to_topic",
+    "AlertWebhook": ".operators.rules.to_webhook",
+    "Alerting": ".operators.rules.alerting",
+    "Change": ".operators.rules.change",
     "Client": ".operators.serving.http.client",
+    "CommandTopic": ".operators.rules.to_topic",
     "ConsoleSink": ".spark_udafs.sinks",
     "Decoded": ".operators.formats.decode",
     "Decoder": ".operators.formats.decode",
+    "Flatline": ".operators.rules.absence",
     "GroupInUse": ".operators.consumer.group.reset",
     "HeavyHitters": ".sketches.count_min",
     "KafkaSink": ".spark_udafs.sinks",
     "Messages": ".operators.formats.messages",
     "ParquetSink": ".spark_udafs.sinks",
+    "Ratio": ".operators.rules.threshold",
     "Run": ".operators.consumer.run",
     "SinkError": ".operators.sinks.sink",
     "StateLimitError": ".operators.consumer.merge.limits",
@@ -148,6 +172,7 @@ _EXPORTS: dict[str, str] = {
     "StreamTester": ".operators.testing",
     "Summary": ".operators.consumer.summary",
     "Table": ".operators.definition.tables",
+    "Threshold": ".operators.rules.threshold",
     "ToKafka": ".operators.sinks.to_kafka",
     "ToParquet": ".operators.sinks.to_parquet",
     "ToTable": ".operators.sinks.to_table",
@@ -167,6 +192,7 @@ _EXPORTS: dict[str, str] = {
     "protobuf": ".operators.formats.protobuf",
     "query": ".operators.table.query",
     "raw": ".operators.formats.text",
+    "read_rules": ".operators.rules.written",
     "read_table": ".operators.table.stored",
     "register": ".spark_udafs.functions",
     "reset": ".operators.consumer.group.reset",

@@ -25,7 +25,7 @@ from .joins.contents import Contents
 from .joins.joined import bound
 from .joins.pairing import Pairings
 from .kafka.outgoing import Outgoing
-from .sinks.sink import ClosedWindow, Origin, Sink, WritingSink, topics_of
+from .sinks.sink import ClosedWindow, Folding, FoldingSink, Origin, Sink, WritingSink, topics_of
 from .sketching.accounting import Account
 from .sketching.intake import Intake
 from .sketching.position import Input, inputs_of
@@ -100,6 +100,7 @@ class StreamTester:
         self._sinks, self._sent = tuple(sinks), list[Outgoing]()
         self._origin = Origin.of(self.stream, "tester", named=True)
         topics_of(self._sinks, self._origin)
+        self._foldings = self._remembering({})
         self._closed, self._told = self._none(), 0
         for topic in self._asked:
             if not is_pattern(topic):
@@ -260,6 +261,12 @@ class StreamTester:
             self._close(table, final=False)
         return self
 
+    def restart(self) -> StreamTester:
+        """Let sinks that remember, such as `Alerting`, go on from what a run would have kept of them."""
+        memory = {name: folding.memory() for name, folding in self._foldings.items()}
+        self._foldings = self._remembering(memory)
+        return self
+
     def sent(self) -> list[Outgoing]:
         """The messages that sinks would have sent since the last call, in order.
 
@@ -305,16 +312,27 @@ class StreamTester:
             while (table := self._merger.due()) is not None:
                 self._close(table, self._merger.final)
                 self._merger.told()
+        for folding in self._foldings.values():
+            self._sent += folding.passed(self._merger.progress(self._now))
 
     def _close(self, table: pa.Table, final: bool) -> None:
         self._closed.add(0, table)
         self._told += 1
         window = ClosedWindow(table, 0, final, self._origin)
         for sink in self._sinks:
-            if isinstance(sink, WritingSink):
+            if isinstance(sink, FoldingSink):
+                self._sent += self._foldings[sink.name].take(window)
+            elif isinstance(sink, WritingSink):
                 sink.write(window)
             else:
                 self._sent += sink.messages(window)
+
+    def _remembering(self, memory: Mapping[str, str]) -> dict[str, Folding]:
+        found = {s.name: s.folding(self._origin, 0) for s in self._sinks if isinstance(s, FoldingSink)}
+        for name, folding in found.items():
+            if name in memory:
+                folding.resume(memory[name])
+        return found
 
     def _none(self) -> ClosedWindows:
         return ClosedWindows(schema_of(self.stream), None)

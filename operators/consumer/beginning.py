@@ -42,7 +42,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     if options.group_id is not None:
         history.read()
     origin = Origin.of(stream, group_id, options.group_id is not None)
-    wanted = topics_of(options.sinks, origin)
+    wanted = topics_of(options.sinks, origin, options.table_partitions)
     named = [topic for source in sources for topic in source.topics if topic == options.dead_letters]
     check_apart(sources, [*(topic.name for topic in wanted), *named])
     table_partitions = ensure_topic(client, history.table_topic, options.table_partitions, TABLE)

@@ -1,12 +1,14 @@
 """What a sink is: something that takes the closed windows of a run, each once.
 
-There are two kinds, by how a window that was handed over before a crash is known again:
+There are three kinds, by how a window that was handed over before a crash is known again:
 
 - a `MessageSink` makes Kafka messages of a window. The merger sends them in one transaction with its place in
   the table topic, so that readers with ``isolation.level=read_committed`` see each window as often as it was
   handed over, and never half of it;
 - a `WritingSink` writes a window elsewhere, under a name that follows from the window. After a crash the
-  window comes again and replaces what was written.
+  window comes again and replaces what was written;
+- a `FoldingSink` remembers what it was given. Its memory goes to the table topic with the merger's place, and
+  so do the messages it makes of a window, as a `MessageSink`'s do.
 
 A window that only silence has closed comes again in either case, whole, if rows followed for it
 (`Stream.tumbling`); it is `final` when it can't.
@@ -17,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
@@ -25,7 +27,7 @@ import pyarrow as pa
 
 from ..definition.stream import Stream
 from ..kafka.outgoing import Outgoing
-from ..table.schema import END, START, keys_of, to_ipc
+from ..table.schema import END, START, keys_of, schema_of, to_ipc
 from ..table.windows import windows_told
 
 
@@ -39,7 +41,7 @@ class Origin:
 
     `named` says whether the group's name was chosen by the user. `digest` tells streams apart that write to
     the same place. It is that of the group's name, or, for runs on their own, whose groups have no name that
-    stays, that of all that the stream asks.
+    stays, that of all that the stream asks. `schema` is that of the stream's table of sketches.
     """
 
     group_id: str
@@ -47,6 +49,7 @@ class Origin:
     named: bool
     digest: str
     keys: tuple[str, ...] = ()
+    schema: pa.Schema | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, stream: Stream, group_id: str, named: bool) -> Origin:
@@ -55,7 +58,7 @@ class Origin:
         told = group_id if named else json.dumps(definition, sort_keys=True)
         fingerprint = stream.fingerprint()
         digest = hashlib.sha256(f"{fingerprint}/{told}".encode()).hexdigest()[:16]
-        return cls(group_id, fingerprint, named, digest, stream.keys)
+        return cls(group_id, fingerprint, named, digest, stream.keys, schema_of(stream))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +132,71 @@ class WritingSink(Protocol):
         """Write a window. An `OSError` is tried again for a while; anything else ends the run."""
 
 
-Sink = MessageSink | WritingSink
-"""What a run takes: `ToKafka`, `ToTable`, `ToParquet`, or an object of your own with `begin` and `write`."""
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """How far a run has come, for sinks that remember: what passes while no window closes.
+
+    Windows that end at or before `final_us` were handed over for good, those up to `due_us` for now (event
+    times in microseconds). `read` is how many messages the whole group has read by `now`, the wall clock's
+    time.
+    """
+
+    final_us: int
+    due_us: int
+    read: int
+    now: float
+
+
+class Folding(Protocol):
+    """What a `FoldingSink` remembers of one partition of the table topic."""
+
+    def take(self, window: ClosedWindow) -> list[Outgoing]:
+        """Take a window in; gives the messages that it makes of it."""
+
+    def passed(self, progress: Passed) -> list[Outgoing]:
+        """Learn how far the run has come; gives the messages that follow from that."""
+
+    def memory(self) -> str:
+        """All it remembers, as JSON, for `resume`."""
+
+    def resume(self, memory: str) -> None:
+        """Take up a memory."""
+
+
+@runtime_checkable
+class FoldingSink(Protocol):
+    """A sink whose memory is kept with the merger's place, under its `name`."""
+
+    @property
+    def name(self) -> str:
+        """What its memory is kept under: no two sinks of a run have the same."""
+
+    def topics(self, origin: Origin, table_partitions: int) -> list[TopicWanted]:
+        """The topics it writes to. Raises `ValueError` for a run that can't have this sink."""
+
+    def folding(self, origin: Origin, partition: int) -> Folding:
+        """An empty memory for one partition of the table topic."""
+
+
+Sink = MessageSink | WritingSink | FoldingSink
+"""What a run takes: `ToKafka`, `ToTable`, `ToParquet`, `Alerting`, or an object of your own with `begin` and
+`write`."""
 
 
 def is_sink(given: object) -> bool:
     """Whether a run can take it as a sink."""
-    return not isinstance(given, type) and isinstance(given, MessageSink | WritingSink)
+    return not isinstance(given, type) and isinstance(given, MessageSink | WritingSink | FoldingSink)
 
 
-def topics_of(sinks: Iterable[Sink], origin: Origin) -> list[TopicWanted]:
+def topics_of(sinks: Iterable[Sink], origin: Origin, table_partitions: int = 1) -> list[TopicWanted]:
     """The topics that sinks write to. Raises `ValueError` for a sink that the run can't have."""
     found = []
+    names = [sink.name for sink in sinks if isinstance(sink, FoldingSink)]
+    if double := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two sinks keep their memory under the name {min(double)!r}; give one another name")
     for sink in sinks:
+        if isinstance(sink, FoldingSink):
+            found += sink.topics(origin, table_partitions)
         if isinstance(sink, MessageSink):
             found.append(sink.topic(origin))
         if isinstance(sink, WritingSink):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...kafka.outgoing import Outgoing
@@ -31,7 +31,8 @@ _KIND = b"state"
 class Snapshot:
     """Where a merger goes on (`resume`, an offset of the table topic), and all it knew there (`state`).
 
-    `delivery` is that of its run, empty where that isn't known: it decides which deltas count.
+    `delivery` is that of its run, empty where that isn't known: it decides which deltas count. `memory` is
+    what sinks remember of the windows that were handed over by then, by the sinks' names.
     """
 
     fingerprint: str
@@ -40,6 +41,7 @@ class Snapshot:
     state: str
     definition: Mapping[str, Any]
     delivery: str = ""
+    memory: Mapping[str, str] = field(default_factory=dict)
 
     def outgoing(self, topic: str, partition: int, largest: int = LARGEST_PART) -> list[Outgoing]:
         """Its messages."""
@@ -49,7 +51,12 @@ class Snapshot:
             ("sources", json.dumps(dict(self.sources), sort_keys=True).encode()),
             ("resume", str(self.resume).encode()),
         ]
-        kept = {"definition": self.definition, "state": self.state, "delivery": self.delivery}
+        kept: dict[str, Any] = {
+            "definition": self.definition,
+            "state": self.state,
+            "delivery": self.delivery,
+            "memory": dict(self.memory),
+        }
         told = json.dumps(kept).encode()
         return [Outgoing(topic, partition, *p) for p in in_parts(zlib.compress(told), headers, largest)]
 
@@ -68,7 +75,8 @@ class Snapshot:
                 ids = json.loads(sources)
             resume, definition = int(told["resume"]), found["definition"]
             delivery = str(found.get("delivery", ""))
-            return cls(told["fingerprint"].decode(), ids, resume, state, definition, delivery)
+            memory = {str(name): str(kept) for name, kept in found.get("memory", {}).items()}
+            return cls(told["fingerprint"].decode(), ids, resume, state, definition, delivery, memory)
         except (KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
             raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
 
@@ -86,6 +94,16 @@ class Snapshot:
     def progress(self) -> tuple[int, int, int]:
         """Of two snapshots, the one with more of it is the newer, whoever wrote last."""
         return self.resume, *read_state(self.state)[1].progress
+
+    def follows(self, other: Snapshot) -> bool:
+        """Whether it is newer than one that lies before it in the log.
+
+        Where both have come equally far, the first counts, which tells whose group it is; but a later one of
+        the same group may remember more.
+        """
+        if self.progress != other.progress:
+            return self.progress > other.progress
+        return self.memory != other.memory and self.sources == other.sources
 
 
 def is_snapshot(headers: Mapping[str, bytes]) -> bool:

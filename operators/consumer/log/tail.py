@@ -174,7 +174,7 @@ def _take(tail: Tail, gather: Gather, message: Message) -> None:
     if is_snapshot(record.headers):
         try:
             snapshot = Snapshot.of(record)
-            newer = tail.snapshot is None or snapshot.progress > tail.snapshot.progress
+            newer = tail.snapshot is None or snapshot.follows(tail.snapshot)
         except DeltaError as error:
             # An earlier one leads to the same windows, by way of more deltas.
             log.warning("left out %s, at offset %s of %s", error, message.offset(), message.topic())

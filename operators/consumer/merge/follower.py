@@ -293,6 +293,7 @@ class LogMerger:
                 with self.lock:
                     table, final = merger.due(), merger.final
                 if table is None:
+                    self._hand_over.passed(partition, merger.progress(wall.time()))
                     break
                 self._hand_over.take(partition, table, final)
                 with self.lock:
@@ -352,6 +353,7 @@ class LogMerger:
             merger = Merger(self._plan.stream, self._inputs, self._plan.options.delivery)
             if place is not None:
                 merger.resume(place.resume, place.state)
+            self._hand_over.resume(partition, {} if place is None else place.memory)
             self._gathers[partition] = Gather()
             self.mergers[partition] = merger
         self._starts |= (starts := {p: 0 if place is None else place.resume for p, place in places.items()})

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ...definition.stream import Stream
 from ...definition.windows import Session
+from ...sinks.sink import Passed
 from ...sketching.closing import Mark, closing, tell
 from ...sketching.delta import Delta
 from ...sketching.position import Input, Position
@@ -136,6 +137,10 @@ class Merger:
         """The windows that fill, as they are now, if rows have come for them since the last call."""
         since, self._updated = self._updated, self._position
         return [with_final(table, False) for table in self._open.filling(self._told, since)]
+
+    def progress(self, now: float) -> Passed:
+        """How far it has come, for sinks; `now` is the wall clock's time."""
+        return Passed(self.state.closed_us, self.state.due_us, self.state.account.read, now)
 
     @property
     def open_windows(self) -> OpenWindows:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -35,6 +35,14 @@ _FLUSH_SECONDS = 5.0
 _LAST_SECONDS = 2.0
 
 
+class _Place(NamedTuple):
+    """Where a merger goes on, what it knows there, and what sinks remember of what they were given."""
+
+    resume: int
+    state: str
+    memory: Mapping[str, str]
+
+
 class LogPlace:
     """Finds and keeps the places of a run's mergers."""
 
@@ -44,7 +52,7 @@ class LogPlace:
         self._transactions = PlaceTransactions(plan, outbox) if outbox.sends else None
         self._producer: Producer | None = None
         self._admin = admin(plan.config)
-        self._kept: dict[int, tuple[int, str]] = {}
+        self._kept: dict[int, _Place] = {}
         self._snapshots: dict[int, int] = {}
         self._trimming: dict[Any, Future[Any]] = {}
         self._may_trim = True
@@ -79,7 +87,7 @@ class LogPlace:
 
         Raises `KafkaException` for errors that waiting won't mend.
         """
-        now = {partition: merger.resume_point() for partition, merger in mergers.items()}
+        now = {p: _Place(*merger.resume_point(), self._outbox.memory(p)) for p, merger in mergers.items()}
         waiting = {partition for partition in now if self._outbox.waiting(partition)}
         fresh = {p: place for p, place in now.items() if self._kept.get(p) != place or p in waiting}
         if not fresh:
@@ -89,9 +97,9 @@ class LogPlace:
             if self._transactions is None:
                 self._commit(consumer, fresh)
             else:
-                for p, (offset, state) in fresh.items():
-                    snapshot = self._snapshot(p, offset, state)
-                    self._snapshots[p] = self._transactions.send(consumer, p, offset, snapshot)
+                for p, place in fresh.items():
+                    snapshot = self._snapshot(p, place)
+                    self._snapshots[p] = self._transactions.send(consumer, p, place.resume, snapshot)
         except KafkaException as error:
             # Not in a loop here: the consumer must be polled to get back into the group.
             fault = error.args[0]
@@ -104,7 +112,8 @@ class LogPlace:
         if self.behind:
             log.warning("managed to keep the merger's place; going on")
         self.behind = False
-        self._trim({p: offset for p, (offset, _) in fresh.items() if offset > self._kept.get(p, (0, ""))[0]})
+        last = {p: self._kept[p].resume if p in self._kept else 0 for p in fresh}
+        self._trim({p: place.resume for p, place in fresh.items() if place.resume > last[p]})
         self._kept |= fresh
 
     def settle(self, partitions: Iterable[int]) -> None:
@@ -157,24 +166,27 @@ class LogPlace:
             )
         return found
 
-    def _commit(self, consumer: Consumer, places: Mapping[int, tuple[int, str]]) -> None:
+    def _commit(self, consumer: Consumer, places: Mapping[int, _Place]) -> None:
         self._snapshots |= self._write(places)
         topic = self._plan.table_topic
-        told = [KafkaPartition(topic, p, at, str(self._snapshots[p])) for p, (at, _) in places.items()]
+        told = [
+            KafkaPartition(topic, p, place.resume, str(self._snapshots[p])) for p, place in places.items()
+        ]
         consumer.commit(offsets=told, asynchronous=False)
 
-    def _snapshot(self, partition: int, resume: int, state: str) -> list[Outgoing]:
+    def _snapshot(self, partition: int, place: _Place) -> list[Outgoing]:
         found = Snapshot(
             self._fingerprint,
             self._plan.topic_ids,
-            resume,
-            state,
+            place.resume,
+            place.state,
             self._definition,
             self._plan.options.delivery,
+            place.memory,
         )
         return found.outgoing(self._plan.table_topic, partition)
 
-    def _write(self, places: Mapping[int, tuple[int, str]]) -> dict[int, int]:
+    def _write(self, places: Mapping[int, _Place]) -> dict[int, int]:
         """Send snapshots; gives their offsets."""
         plan = self._plan
         if self._producer is None:
@@ -189,8 +201,8 @@ class LogPlace:
             elif partition is not None and offset is not None:
                 offsets[partition] = min(offset, offsets.get(partition, offset))
 
-        for partition, (resume, state) in places.items():
-            for message in self._snapshot(partition, resume, state):
+        for partition, place in places.items():
+            for message in self._snapshot(partition, place):
                 self._producer.produce(
                     message.topic,
                     message.value,

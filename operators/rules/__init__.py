@@ -1,0 +1,1 @@
+"""Rules over closed windows: what fires, when, once, and why."""

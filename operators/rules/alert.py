@@ -1,0 +1,102 @@
+"""What a rule says: that an event began, that it is over, or that it never was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from ..table.jsonable import jsonable
+
+State = Literal["fired", "cleared", "withdrawn"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One thing that a rule says about one key; times are event times.
+
+    `state` is ``"fired"`` when an event begins and ``"cleared"`` when it is over. ``"withdrawn"`` takes back
+    what was said of a window that only silence had closed, if the rows that followed for it say otherwise.
+    `kind` is what it is about, `key` the values of the rule's keys, `at_us` when it was so (microseconds
+    since 1970: the end of a window, or a reading's own time), `since_us` where the window began. `value` lies
+    between `lower` and `upper`, with the confidence that the aggregate states; all three are the same for
+    what is exact. `limit` is what it was held against, `rule` the rule's name, `why` all of it in words.
+    """
+
+    rule: str
+    kind: str
+    state: State
+    key: tuple[Any, ...]
+    at_us: int
+    since_us: int
+    value: float | None
+    lower: float | None
+    upper: float | None
+    limit: float | None
+    why: str
+    app: str = ""
+
+    @property
+    def id(self) -> str:
+        """16 hexadecimal digits, the same whenever and wherever the same is said, and of nothing else."""
+        told = [self.app, self.rule, self.state, list(self.key), self.at_us]
+        return hashlib.sha256(json.dumps(jsonable(told)).encode()).hexdigest()[:16]
+
+    @property
+    def plain_key(self) -> Any:
+        """The key as JSON has it: one value as it is, several as a list, none as null."""
+        parts = jsonable(list(self.key))
+        return parts[0] if len(parts) == 1 else parts or None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON.
+
+        >>> told = Alert("hot", "threshold", "fired", ("a",), 60_000_000, 0, 31.0, 31.0, 31.0, 30.0, "…")
+        >>> told.to_dict()["at"], told.to_dict()["key"], told.to_dict()["value"]
+        ('1970-01-01T00:01:00+00:00', 'a', 31.0)
+        """
+        figures = {name: jsonable(getattr(self, name)) for name in ("value", "lower", "upper", "limit")}
+        return {
+            "id": self.id,
+            "app": self.app,
+            "kind": self.kind,
+            "state": self.state,
+            "key": self.plain_key,
+            "at": moment(self.at_us),
+            "since": moment(self.since_us),
+            **figures,
+            "rule": self.rule,
+            "why": self.why,
+        }
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Alert:
+        """What `to_dict` gave."""
+        key = told["key"]
+        parts = () if key is None else tuple(key) if isinstance(key, list) else (key,)
+        value, lower, upper, limit = (told[name] for name in ("value", "lower", "upper", "limit"))
+        at_us, since_us = (_microseconds(told[name]) for name in ("at", "since"))
+        words = told["rule"], told["kind"], told["state"]
+        return cls(*words, parts, at_us, since_us, value, lower, upper, limit, told["why"], told["app"])
+
+    def __str__(self) -> str:
+        key = "" if not self.key else " " + ", ".join(str(part) for part in jsonable(list(self.key)))
+        app = f"{self.app}: " if self.app else ""
+        return f"{moment(self.at_us)} {app}{self.rule}{key} {self.state}: {self.why}"
+
+
+def moment(us: int) -> str:
+    """Microseconds since 1970 in ISO 8601, in UTC.
+
+    >>> moment(1_500_000)
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    return (_EPOCH + timedelta(microseconds=us)).isoformat()
+
+
+def _microseconds(told: str) -> int:
+    return (datetime.fromisoformat(told) - _EPOCH) // timedelta(microseconds=1)

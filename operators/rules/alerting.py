@@ -1,0 +1,212 @@
+"""A run's sink that applies rules to its closed windows and tells what fires."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ..definition.durations import Duration, microseconds, written
+from ..kafka.outgoing import Outgoing
+from ..sinks.sink import ClosedWindow, Folding, Origin, Passed, SinkError, TopicWanted
+from .alert import Alert
+from .fold import Fold, Looks, looks
+from .rule import Rule
+from .to_output import AlertOutput
+
+
+@runtime_checkable
+class SendingOutlet(Protocol):
+    """Where alerts go as Kafka messages, exactly once: in the transaction that keeps the merger's place."""
+
+    def topic(self) -> TopicWanted:
+        """The topic that it writes to."""
+
+    def messages(self, alert: Alert) -> Iterable[Outgoing]:
+        """An alert's messages; the same for the same alert."""
+
+
+@runtime_checkable
+class WritingOutlet(Protocol):
+    """Where alerts go otherwise. After a crash the latest may come again, under the ids that they had."""
+
+    def begin(self) -> None:
+        """Called before the first alert of a run. Raises what keeps it from taking any."""
+
+    def write(self, alert: Alert) -> None:
+        """Take an alert, or give it up after a time and count that: a run goes on without it."""
+
+
+Outlet = SendingOutlet | WritingOutlet
+"""`AlertTopic`, `CommandTopic`, `AlertOutput`, `AlertFile`, `AlertWebhook`, or an object of your own."""
+
+
+@dataclass(frozen=True)
+class Alerting:
+    """Apply rules to the closed windows of a run, and tell each event once.
+
+    rules
+        `Threshold`, `Ratio`, `Change`, `Absence`, `Flatline`, or rules of your own (`operators.rules.rule`).
+    to
+        Where alerts go: `AlertTopic`, `CommandTopic`, `AlertOutput` (standard output, the default),
+        `AlertFile`, `AlertWebhook`.
+    at
+        The name of a key that holds times: each row of the table is then a reading and not a window, and
+        rules see every reading, in the order of these times. The stream is grouped by it as well:
+        ``.group_by("sensor", "at").tumbling("1m", delay="10s")``; the window is how long readings are waited
+        for, and the run has one table partition.
+    stale
+        After how long without any message, by the wall clock, it is told that the feed is stale.
+    app
+        A name that every alert carries.
+    name
+        What its memory is kept under, if a run has several.
+
+    What the rules remember is kept in the table topic together with the place of the merger, so that a
+    restart, or another worker that takes over, tells nothing twice and forgets nothing. A window that only
+    silence has closed is looked at at once; if rows follow and say otherwise, the alert is withdrawn.
+
+    Raises `ValueError` or `TypeError`, when it is made or when the run starts, for rules that don't suit the
+    stream.
+
+    >>> import polars as pl
+    >>> from streamgauge import Alerting, Stream, StreamTester, Threshold, count
+    >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> posts = rows.tumbling("1m").agg(posts=count())
+    >>> tester = StreamTester(posts, sinks=[Alerting([Threshold("busy", value="posts", at_least=2)])])
+    >>> _ = tester.feed([{"at": 1_767_225_600 + second} for second in (0, 1, 70, 150)])
+    2026-01-01T00:01:00+00:00 busy fired: posts is 2: at least 2
+    2026-01-01T00:02:00+00:00 busy cleared: posts is 1: back from at least 2
+    """
+
+    rules: Sequence[Rule]
+    to: Sequence[Outlet] = field(default_factory=lambda: (AlertOutput(),))
+    at: str | None = None
+    stale: Duration | None = None
+    app: str = ""
+    name: str = "alerts"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rules, list | tuple) or not all(isinstance(one, Rule) for one in self.rules):
+            raise TypeError(f"Alerting: rules is {self.rules!r}, not a list of rules")
+        if not isinstance(self.to, list | tuple) or not all(
+            isinstance(one, SendingOutlet | WritingOutlet) for one in self.to
+        ):
+            raise TypeError(
+                f"Alerting: to is {self.to!r}, not a list of outlets; write one such as "
+                'to=[AlertTopic("alerts")]'
+            )
+        if self.stale is not None and not microseconds(self.stale):
+            raise ValueError(f"Alerting: stale is {self.stale!r}; write a length of time, such as '10m'")
+
+    def topics(self, origin: Origin, table_partitions: int) -> list[TopicWanted]:
+        """See `operators.sinks.sink.FoldingSink`."""
+        self.looks(origin)
+        if self.at is not None and table_partitions > 1:
+            raise ValueError(
+                f"Alerting: with at={self.at!r} the readings of one key would be in several partitions of "
+                "the table topic; leave table_partitions at 1"
+            )
+        for outlet in self.to:
+            if isinstance(outlet, WritingOutlet):
+                outlet.begin()
+        return [outlet.topic() for outlet in self.to if isinstance(outlet, SendingOutlet)]
+
+    def looks(self, origin: Origin) -> Looks:
+        """How its rules look at a stream's table. Raises `ValueError` for rules that don't suit it."""
+        assert origin.schema is not None
+        return looks(self.rules, origin.schema, self.at)
+
+    def folding(self, origin: Origin, partition: int) -> Folding:
+        """See `operators.sinks.sink.FoldingSink`."""
+        return _AlertFolding(self, self.looks(origin), partition)
+
+    def tell(self, alerts: Iterable[Alert]) -> list[Outgoing]:
+        """Write alerts to the outlets that write; gives the messages of those that send."""
+        found: list[Outgoing] = []
+        for alert in alerts:
+            for outlet in self.to:
+                if isinstance(outlet, SendingOutlet):
+                    found += outlet.messages(alert)
+                else:
+                    outlet.write(alert)
+        return found
+
+
+class _AlertFolding:
+    """The rules over one partition of the table topic, and the time since anything came."""
+
+    def __init__(self, alerting: Alerting, looks: Looks, partition: int) -> None:
+        self._alerting = alerting
+        self._fold = Fold(alerting.rules, looks, alerting.app)
+        self._stale = _Stale(alerting) if alerting.stale is not None and partition == 0 else None
+        self._memory: str | None = None
+
+    def take(self, window: ClosedWindow) -> list[Outgoing]:
+        """See `Folding`."""
+        self._memory = None
+        return self._alerting.tell(self._fold.take(window.table, window.final))
+
+    def passed(self, progress: Passed) -> list[Outgoing]:
+        """See `Folding`."""
+        before = self._fold.reached
+        said = self._fold.passed(progress.final_us, progress.due_us)
+        if said or self._fold.reached != before:
+            self._memory = None
+        if self._stale is not None and (stale := self._stale.look(progress)):
+            said, self._memory = [*said, *stale], None
+        return self._alerting.tell(said)
+
+    def memory(self) -> str:
+        """See `Folding`."""
+        if self._memory is None:
+            stale = self._stale is not None and self._stale.on
+            self._memory = json.dumps({"fold": self._fold.state(), "stale": stale}, separators=(",", ":"))
+        return self._memory
+
+    def resume(self, memory: str) -> None:
+        """See `Folding`."""
+        try:
+            kept: dict[str, Any] = json.loads(memory)
+            self._fold.resume(kept["fold"])
+            if self._stale is not None:
+                self._stale.on = kept["stale"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SinkError(
+                f"what {self._alerting.name!r} remembers is damaged ({error!r}), so it isn't known what was "
+                "told; give the sink another name to begin anew"
+            ) from None
+
+
+class _Stale:
+    """Tells when nothing has come for long, by the wall clock; a restart begins to wait anew."""
+
+    def __init__(self, alerting: Alerting) -> None:
+        assert alerting.stale is not None
+        self._patience_us = microseconds(alerting.stale)
+        self._app = alerting.app
+        self._known: tuple[int, float] | None = None
+        self.on = False
+
+    def look(self, progress: Passed) -> list[Alert]:
+        """What is to be told now."""
+        if self._known is None:
+            self._known = progress.read, progress.now
+        read, since = self._known
+        if progress.read != read:
+            self._known = progress.read, progress.now
+            was, self.on = self.on, False
+            return [self._alert("cleared", since, progress.now, "messages come again")] if was else []
+        silent_us = int((progress.now - since) * 1e6)
+        if self.on or silent_us <= self._patience_us:
+            return []
+        self.on = True
+        at = since + self._patience_us / 1e6
+        return [self._alert("fired", since, at, f"no message for longer than {written(self._patience_us)}")]
+
+    def _alert(self, state: Any, since: float, at: float, why: str) -> Alert:
+        seconds = self._patience_us / 1e6
+        value = at - since
+        times = int(at * 1e6), int(since * 1e6)
+        return Alert("stale feed", "stale", state, (), *times, value, value, value, seconds, why, self._app)

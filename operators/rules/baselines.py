@@ -1,0 +1,161 @@
+"""What a value was before: the key's own past, as plain JSON of bounded size."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+Memory = dict[str, Any]
+
+_HOUR_US = 3_600_000_000
+
+
+class Past(NamedTuple):
+    """Of how many rows, around which value, with which standard deviation."""
+
+    rows: int
+    mean: float
+    spread: float
+
+
+class Baseline(Protocol):
+    """A way to remember the past. A memory that is empty has seen nothing."""
+
+    def look(self, memory: Memory, at_us: int) -> Past | None:
+        """The past as it is at a time; None without any."""
+
+    def learn(self, memory: Memory, at_us: int, value: float) -> None:
+        """Add a row to it."""
+
+    def of_constant(self, value: float, windows: int) -> Memory:
+        """The memory after so many windows of one value."""
+
+    def is_constant(self, memory: Memory, value: float) -> bool:
+        """Whether a key that comes anew might as well have this memory."""
+
+
+def baseline(against: str, rows: int, over_us: int) -> Baseline:
+    """The baseline of that name, over a number of rows or over a length of time."""
+    if against == "ewma":
+        return Ewma(2 / (rows + 1))
+    return (
+        OfHours(2 / (rows + 1))
+        if against == "hour"
+        else Rows(against, 1 if against == "last" else rows, over_us)
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows themselves: the last so many, or those of the last so many microseconds."""
+
+    what: str
+    most: int
+    over_us: int
+
+    def look(self, memory: Memory, at_us: int) -> Past | None:
+        """See `Baseline`."""
+        rows = memory.get("rows", [])
+        if self.over_us:
+            rows = [row for row in rows if row[0] >= at_us - self.over_us]
+        # Windows of one constant before the first row, which need no place each.
+        same = [memory["same"][1]] * memory["same"][0] if "same" in memory else []
+        values = [*same, *(value for _, value in rows)]
+        if not values:
+            return None
+        if self.what == "low":
+            return Past(len(values), min(values), 0.0)
+        if self.what == "high":
+            return Past(len(values), max(values), 0.0)
+        if self.what in ("first", "last"):
+            return Past(len(values), values[0 if self.what == "first" else -1], 0.0)
+        spread = statistics.stdev(values) if len(values) > 1 else 0.0
+        return Past(len(values), math.fsum(values) / len(values), spread)
+
+    def learn(self, memory: Memory, at_us: int, value: float) -> None:
+        """See `Baseline`."""
+        rows = memory.setdefault("rows", [])
+        rows.append([at_us, value])
+        if self.over_us:
+            while rows[0][0] < at_us - self.over_us:
+                del rows[0]
+            return
+        if "same" in memory and memory["same"][0] + len(rows) > self.most:
+            memory["same"][0] -= 1
+            if not memory["same"][0]:
+                del memory["same"]
+        del rows[: -self.most]
+
+    def of_constant(self, value: float, windows: int) -> Memory:
+        """See `Baseline`."""
+        if self.over_us or windows < 1:
+            return {}
+        return {"same": [min(windows, self.most), value]}
+
+    def is_constant(self, memory: Memory, value: float) -> bool:
+        """See `Baseline`."""
+        return all(known == value for _, known in memory.get("rows", []))
+
+
+@dataclass(frozen=True)
+class Ewma:
+    """An exponentially weighted mean and variance."""
+
+    weight: float
+
+    def look(self, memory: Memory, at_us: int) -> Past | None:
+        """See `Baseline`."""
+        if not memory:
+            return None
+        return Past(memory["rows"], memory["mean"], math.sqrt(memory["variance"]))
+
+    def learn(self, memory: Memory, at_us: int, value: float) -> None:
+        """See `Baseline`. The variance is West's (1979), with weights that fall."""
+        if not memory:
+            memory.update(rows=1, mean=value, variance=0.0)
+            return
+        # The first rows weigh the same: otherwise the very first would weigh most for long.
+        weight = max(self.weight, 1 / (memory["rows"] + 1))
+        difference = value - memory["mean"]
+        memory["rows"] += 1
+        memory["mean"] += weight * difference
+        memory["variance"] = (1 - weight) * (memory["variance"] + weight * difference * difference)
+
+    def of_constant(self, value: float, windows: int) -> Memory:
+        """See `Baseline`."""
+        return {"rows": windows, "mean": value, "variance": 0.0} if windows > 0 else {}
+
+    def is_constant(self, memory: Memory, value: float) -> bool:
+        """See `Baseline`."""
+        # A mean that falls towards the constant comes as near as doubles tell after some hundred spans.
+        return not memory or (math.isclose(memory["mean"], value, abs_tol=1e-6) and memory["variance"] < 1e-6)
+
+
+@dataclass(frozen=True)
+class OfHours:
+    """An exponentially weighted mean of each hour of the day (UTC), to which every day adds one row."""
+
+    weight: float
+
+    def look(self, memory: Memory, at_us: int) -> Past | None:
+        """See `Baseline`."""
+        return Ewma(self.weight).look(memory.get(_hour(at_us), {}), at_us)
+
+    def learn(self, memory: Memory, at_us: int, value: float) -> None:
+        """See `Baseline`."""
+        Ewma(self.weight).learn(memory.setdefault(_hour(at_us), {}), at_us, value)
+
+    def of_constant(self, value: float, windows: int) -> Memory:
+        """See `Baseline`."""
+        return {}
+
+    def is_constant(self, memory: Memory, value: float) -> bool:
+        """See `Baseline`."""
+        return all(Ewma(self.weight).is_constant(part, value) for part in memory.values())
+
+
+def _hour(at_us: int) -> str:
+    # A window that ends at six is of the hour before.
+    return str((at_us - 1) // _HOUR_US % 24)

@@ -1,0 +1,146 @@
+"""Rules about a value against what it was before: a baseline of the key's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Literal, get_args
+
+from ..definition.durations import Duration, written
+from .baselines import Baseline, baseline
+from .figure import Figure, number
+from .row import Row
+from .rule import LimitRule, Measured
+
+Against = Literal["mean", "ewma", "hour", "last", "first", "low", "high"]
+By = Literal["difference", "distance", "times", "percent", "z", "deviation", "poisson"]
+
+
+@dataclass(frozen=True)
+class Change(LimitRule):
+    """A value has moved away from its baseline, the key's own past.
+
+    against
+        What it is compared with: the ``"mean"`` of the rows before, ``"ewma"`` (their exponentially weighted
+        mean), ``"hour"`` (the mean of earlier rows of the same hour of the day in UTC), the ``"last"`` row,
+        or the ``"first"``, the ``"low"`` or the ``"high"`` of the rows before.
+    over
+        How much of the past: a number of rows, or a duration such as ``"24h"``. Of "ewma" it is the span, a
+        number of rows n with weight 2/(n + 1); of "hour" the span in days.
+    by
+        What the limit is held against: the ``"difference"`` of value and baseline, its size (``"distance"``),
+        ``"times"`` (value/baseline), ``"percent"`` (100 · difference/baseline), ``"z"`` (difference/standard
+        deviation of the past), its size (``"deviation"``), or ``"poisson"``: how many standard deviations a
+        count is above what it would be if only chance had changed it, by Anscombe's 2(√(x+⅜) − √(μ+⅜)).
+    warm
+        How many rows of the past there must be before anything is said.
+    least
+        The support: with a value below it, nothing is past the limit.
+
+    The row itself is not in its baseline; afterwards it is, whether or not it was past the limit.
+    All other fields are those of `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
+
+    >>> jump = Change("jump", value="t", against="last", by="distance", above=5, every=True)
+    >>> rows = [Row({}, at, at, {"t": value}) for at, value in enumerate([20, 21, 27, 21.5, 21])]
+    >>> [alert.why for alert in jump.window(jump.begin(), rows, 0, 9, 0)]
+    ['t is 27, the last was 21, distance 6: above 5', 't is 21.5, the last was 27, distance 5.5: above 5']
+    """
+
+    against: Against = field(default="mean", kw_only=True)
+    over: int | Duration = field(default=12, kw_only=True)
+    by: By = field(default="z", kw_only=True)
+    warm: int = field(default=1, kw_only=True)
+    least: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, known in (("against", get_args(Against)), ("by", get_args(By))):
+            if (given := getattr(self, name)) not in known:
+                raise ValueError(f"{self._where}: {name} is {given!r}; it can be {', '.join(known)}")
+        if isinstance(self.over, bool) or (isinstance(self.over, int) and self.over < 1):
+            raise ValueError(f"{self._where}: over is {self.over!r}; write 12 rows as 12, or a time as '24h'")
+        if not isinstance(self.over, int) and not self._duration("over"):
+            raise ValueError(f"{self._where}: over is {self.over!r}; it must be longer than nothing")
+        if self.against in ("ewma", "hour") and not isinstance(self.over, int):
+            unit = "rows" if self.against == "ewma" else "days"
+            raise ValueError(
+                f"{self._where}: over is {self.over!r}; of {self.against} it is a number of {unit}"
+            )
+        if self.by in ("z", "deviation") and self.against not in ("mean", "ewma", "hour"):
+            raise ValueError(
+                f"{self._where}: by={self.by!r} needs a spread, which against={self.against!r} doesn't have; "
+                "write by='difference', 'distance', 'times' or 'percent'"
+            )
+        if type(self.warm) is not int or self.warm < 1:
+            raise ValueError(f"{self._where}: warm is {self.warm!r}; it is a whole number from 1 on")
+
+    @cached_property
+    def _baseline(self) -> Baseline:
+        over_us = 0 if isinstance(self.over, int) else self._duration("over")
+        return baseline(self.against, self.over if isinstance(self.over, int) else 0, over_us)
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        past = self._baseline.look(memory, row.at_us)
+        self._baseline.learn(memory, row.at_us, figure.value)
+        if past is None or past.rows < self.warm:
+            return None
+        score = self._score(past.mean, past.spread)
+        found = None if score is None else figure.map(score)
+        if found is None or any(math.isnan(part) for part in found):
+            return None
+        if (
+            self.by in ("distance", "deviation")
+            and (figure.lower - past.mean) * (figure.upper - past.mean) < 0
+        ):
+            found = Figure(found.value, 0.0, found.upper)  # the nearest point lies between the bounds
+        told = (
+            f"{self.value} is {figure}, {self._told} was {number(past.mean)}"
+            f"{f' ± {number(past.spread)}' if self.by in ('z', 'deviation') else ''}, {self.by} {found}"
+        )
+        return Measured(found, told, self.least is None or figure.value >= self.least)
+
+    def _score(self, mean: float, spread: float) -> Callable[[float], float] | None:
+        return partial(_SCORES[self.by], mean, spread) if _scorable(self.by, mean, spread) else None
+
+    @property
+    def _told(self) -> str:
+        rows = f"{self.over} rows" if isinstance(self.over, int) else written(self._duration("over"))
+        return {
+            "last": "the last",
+            "ewma": f"the EWMA over {rows}",
+            "hour": f"the mean of this hour over {self.over} days",
+        }.get(self.against, f"the {self.against} of the {rows} before")
+
+    def new_memory(self, windows: int) -> dict[str, Any]:
+        """See `LimitRule`: with `absent`, windows before a key's first had that value."""
+        if self.absent is None:
+            return {}
+        return self._baseline.of_constant(self.absent, windows)
+
+    def forgets(self, memory: dict[str, Any]) -> bool:
+        """See `LimitRule`."""
+        return self.absent is not None and self._baseline.is_constant(memory, self.absent)
+
+
+def _scorable(by: str, mean: float, spread: float) -> bool:
+    if by in ("times", "percent"):
+        return mean != 0
+    return by not in ("z", "deviation") or spread > 0
+
+
+_SCORES: dict[str, Callable[[float, float, float], float]] = {
+    "difference": lambda mean, spread, value: value - mean,
+    "distance": lambda mean, spread, value: abs(value - mean),
+    "times": lambda mean, spread, value: value / mean,
+    "percent": lambda mean, spread, value: 100 * (value - mean) / mean,
+    "z": lambda mean, spread, value: (value - mean) / spread,
+    "deviation": lambda mean, spread, value: abs(value - mean) / spread,
+    "poisson": lambda mean, spread, value: 2 * (_root(value) - _root(mean)),
+}
+
+
+def _root(value: float) -> float:
+    return math.sqrt(max(value, 0.0) + 0.375)

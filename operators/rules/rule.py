@@ -1,0 +1,327 @@
+"""What every rule is: a fold over windows in their order, whose state is plain JSON.
+
+A kind of rule says how it looks at a row (`LimitRule.measure`); limits, hysteresis, holds, cooldown, and that
+each event is told once, are here. A kind of your own is a subclass:
+
+>>> class Doubled(LimitRule):
+...     "Twice as much as in the key's window before."
+...     def measure(self, memory, row, figure):
+...         before, memory["value"] = memory.get("value"), figure.value
+...         return None if not before else Measured(figure.map(lambda value: value / before), "grew")
+>>> rule = Doubled("growth", value="posts", at_least=2)
+>>> state = rule.begin()
+>>> rows = [Row({}, minute, minute + 1, {"posts": posts}) for minute, posts in enumerate([3, 4, 9])]
+>>> [alert.why for row in rows for alert in rule.window(state, [row], row.start_us, row.at_us, 1)]
+['grew: at least 2']
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..definition.durations import Duration, microseconds, written
+from ..table.jsonable import jsonable
+from .alert import Alert, State
+from .figure import Figure, figure_of
+from .limit import Limit, Side
+from .row import Row
+from .switch import Holds, turn
+
+RuleState = dict[str, Any]
+"""A rule's state: `keys`, by their JSON, and the ends of what it has seen. Plain JSON throughout."""
+
+
+@dataclass(frozen=True)
+class Rule(ABC):
+    """A rule with a name. `where` names values of keys: other rows don't concern it.
+
+    `kind` says what its alerts are about, the kind of the rule unless given. Raises `ValueError` or
+    `TypeError`, naming the rule and the field, for a value that it can't have.
+    """
+
+    name: str
+    kind: str = field(default="", kw_only=True)
+    where: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"{type(self).__name__}: the name is {self.name!r}; give each rule a name")
+        if not isinstance(self.where, Mapping):
+            raise TypeError(f'{self._where}: where is {self.where!r}; write {{"key": "value"}}')
+
+    @property
+    def _where(self) -> str:
+        return f"the rule {self.name!r}"
+
+    def begin(self) -> RuleState:
+        """The state before the first window."""
+        return {"keys": {}}
+
+    def paths(self) -> Iterable[str]:
+        """The answers it looks at, so that they can be looked for in the stream."""
+        return ()
+
+    @property
+    def needs_steps(self) -> bool:
+        """Whether it must know which windows lie between two, as only tumbling and hopping ones tell."""
+        return False
+
+    @abstractmethod
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        """Look at all rows of the next window. `step_us` is from one window's end to the next one's, or 0."""
+
+    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+        """Learn that all windows that end at or before `time_us` were seen."""
+        yield from ()
+
+    def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows whose keys have the values of `where`."""
+        if not self.where:
+            yield from rows
+            return
+        for row in rows:
+            if all(_is(row.key.get(name), wanted) for name, wanted in self.where.items()):
+                yield row
+
+    def _duration(self, name: str) -> int:
+        given = getattr(self, name)
+        try:
+            return microseconds(given)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"{self._where}: {name} is {given!r}: {error}") from None
+
+    def _alert(
+        self,
+        state: State,
+        key: str,
+        start_us: int,
+        at_us: int,
+        figure: Figure | None,
+        limit: float | None,
+        why: str,
+    ) -> Alert:
+        kind = self.kind or type(self).__name__.lower()
+        value, lower, upper = figure or (None, None, None)
+        parts = tuple(json.loads(key))
+        return Alert(self.name, kind, state, parts, at_us, start_us, value, lower, upper, limit, why)
+
+
+class Measured(NamedTuple):
+    """What a rule holds against its limit, and in words what it is.
+
+    With too little behind it (`enough` is False) it is past no limit.
+    """
+
+    figure: Figure
+    told: str
+    enough: bool = True
+
+
+@dataclass(frozen=True)
+class LimitRule(Rule):
+    """A rule that fires when something is past a limit, and clears when it is back.
+
+    value
+        The answer to look at: the name of an aggregate, such as ``"posts"``, or one of its parts, such as
+        ``"latency.p99"``.
+    above, at_least, below, at_most
+        The limit: one of them.
+    clear
+        Hysteresis: the event is over when the value is this or beyond; without it, as soon as the value is
+        not past the limit.
+    hold, release
+        How long the value must be past the limit to fire, and back to clear. A window counts with its length.
+    cooldown
+        Events of a key are told so far apart. One that begins too early is told if it still lasts then.
+    every
+        Every row past the limit is told by itself; nothing is cleared.
+    surely
+        An estimate is past the limit only if its bound is.
+    each
+        The value is a list, as of a `top_k`: each item is a key of its own.
+    absent
+        What the value is in a window that has no row of the key, such as 0 for a count. Unless given, such
+        a window says nothing.
+    """
+
+    value: str = field(default="", kw_only=True)
+    above: float | None = field(default=None, kw_only=True)
+    at_least: float | None = field(default=None, kw_only=True)
+    below: float | None = field(default=None, kw_only=True)
+    at_most: float | None = field(default=None, kw_only=True)
+    clear: float | None = field(default=None, kw_only=True)
+    hold: Duration = field(default="0s", kw_only=True)
+    release: Duration = field(default="0s", kw_only=True)
+    cooldown: Duration = field(default="0s", kw_only=True)
+    every: bool = field(default=False, kw_only=True)
+    surely: bool = field(default=False, kw_only=True)
+    each: bool = field(default=False, kw_only=True)
+    absent: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("every", "surely", "each"):
+            if not isinstance(given := getattr(self, name), bool):
+                raise TypeError(f"{self._where}: {name} is {given!r}; it is True or False")
+        if any(not isinstance(path, str) or not path for path in self.paths()):
+            raise ValueError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
+        assert self.limit is not None
+        assert self.holds is not None
+        if self.every and (self.clear is not None or self.holds.hold_us or self.holds.release_us):
+            raise ValueError(f"{self._where}: with every=True nothing holds or clears; leave those out")
+
+    @cached_property
+    def limit(self) -> Limit:
+        """The limit."""
+        limits = self.above, self.at_least, self.below, self.at_most
+        return Limit.of(self._where, *limits, self.clear, self.surely)
+
+    @cached_property
+    def holds(self) -> Holds:
+        """The hold times and the cooldown."""
+        return Holds(*(self._duration(name) for name in ("hold", "release", "cooldown")))
+
+    @property
+    def needs_steps(self) -> bool:
+        """See `Rule`."""
+        return self.absent is not None
+
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        return (self.value,)
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """What to hold against the limit; None if nothing can be said of this row.
+
+        `memory` is the key's own, plain JSON, to read and to change.
+        """
+        return Measured(figure, f"{self.value} is {figure}")
+
+    def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
+        """The figures of a row, each with what is added to its key."""
+        found = looked_up(row.answers, self.value)
+        if not self.each:
+            yield (), figure_of(*found)
+            return
+        for item in found[0] or ():
+            yield (item["item"],), figure_of(item)
+
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        """See `Rule`."""
+        if self.absent is not None:
+            yield from self.passed(state, end_us - step_us, step_us)
+            state.setdefault("begin", end_us - step_us)
+            state["end"] = end_us
+        seen = set()
+        for row in self.concerned(rows):
+            for more, figure in self.figures(row):
+                key = _text([*row.key.values(), *more])
+                seen.add(key)
+                if figure is not None:
+                    yield from self._look(state, key, row, figure, step_us)
+        if self.absent is not None:
+            missing = [key for key in state["keys"] if key not in seen]
+            yield from self._miss(state, missing, start_us, end_us, step_us)
+
+    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+        """See `Rule`."""
+        if self.absent is None or "end" not in state:
+            return
+        while state["end"] + step_us <= time_us:
+            if not state["keys"]:
+                state["end"] += (time_us - state["end"]) // step_us * step_us
+                return
+            state["end"] += step_us
+            yield from self._miss(state, list(state["keys"]), state["end"] - step_us, state["end"], step_us)
+
+    def _miss(
+        self, state: RuleState, keys: Iterable[str], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        assert self.absent is not None
+        for key in keys:
+            row = Row({}, start_us, end_us, {})
+            yield from self._look(state, key, row, Figure.exactly(self.absent), step_us)
+
+    def new_memory(self, windows: int) -> dict[str, Any]:
+        """The memory of a key that is seen for the first time, `windows` windows after the first of all."""
+        return {}
+
+    def forgets(self, memory: dict[str, Any]) -> bool:
+        """Whether a key that is at rest may be forgotten with this memory."""
+        return not memory
+
+    def _look(self, state: RuleState, key: str, row: Row, figure: Figure, step_us: int) -> Iterator[Alert]:
+        kept = state["keys"].get(key)
+        if kept is None:
+            before = (row.at_us - step_us - state["begin"]) // step_us if self.absent is not None else 0
+            kept = state["keys"][key] = {"switch": {}, "memory": self.new_memory(before)}
+        measured = self.measure(kept["memory"], row, figure)
+        if measured is not None:
+            said = self._turned(kept["switch"], measured, row)
+            if said is not None:
+                why = f"{measured.told}{self._because(said, measured.figure)}"
+                at = row.start_us, row.at_us
+                yield self._alert(said, key, *at, measured.figure, self.limit.at, why)
+        if not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows:
+            del state["keys"][key]
+
+    @cached_property
+    def _rests_without_rows(self) -> bool:
+        """Whether a key without rows is at rest; a count that must not be 0 is not."""
+        return self.absent is None or self.limit.side(Figure.exactly(self.absent)) != "past"
+
+    def _turned(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
+        side: Side = self.limit.side(measured.figure) if measured.enough else "back"
+        if not self.every:
+            return turn(switch, side, row.start_us, row.at_us, self.holds)
+        if row.at_us < switch.get("quiet", row.at_us):
+            return None
+        switch.clear()
+        if side != "past":
+            return None
+        if self.holds.cooldown_us:
+            switch["quiet"] = row.at_us + self.holds.cooldown_us
+        return "fired"
+
+    def _because(self, said: State, figure: Figure) -> str:
+        if said == "cleared":
+            clear = "" if self.clear is None else f" (clear at {self.clear:g})"
+            held = f" for {written(self.holds.release_us)}" * bool(self.holds.release_us)
+            return f": back{held} from {self.limit}{clear}"
+        held = f" for {written(self.holds.hold_us)}" * bool(self.holds.hold_us)
+        sure = "" if figure.exact or self.surely else "; an estimate, which may be short of it"
+        return f": {self.limit}{held}{sure if self._unsure(figure) else ''}"
+
+    def _unsure(self, figure: Figure) -> bool:
+        near = figure.lower if self.limit.upwards else figure.upper
+        return self.limit.side(Figure.exactly(near)) != "past"
+
+
+def looked_up(answers: Mapping[str, Any], path: str) -> tuple[Any, str]:
+    """The answer that a path begins with, and what of it is asked.
+
+    >>> looked_up({"a": 1, "a.b": 2}, "a.b.p99"), looked_up({"a": 1}, "a")
+    ((2, 'p99'), (1, ''))
+    """
+    name, part = path, ""
+    while name not in answers and "." in name:
+        name, _, rest = name.rpartition(".")
+        part = f"{rest}.{part}" if part else rest
+    return answers.get(name), part
+
+
+def _text(key: Sequence[Any]) -> str:
+    return json.dumps(jsonable(list(key)), ensure_ascii=False, separators=(",", ":"))
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    return value in wanted if isinstance(wanted, list | tuple | set | frozenset) else value == wanted

@@ -1,0 +1,81 @@
+"""Rules once more in plain Python, over whole lists, and what tests of rules feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from streamgauge import Alert, Stream, count, last
+from streamgauge import sum as sum_
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+MINUTE = 60_000_000
+
+ROWS = Stream.from_batches(
+    {"at": pl.Datetime("us"), "key": pl.String, "value": pl.Float64, "bad": pl.Int64}, time="at"
+)
+WINDOWS = ROWS.group_by("key").tumbling("1m").agg(n=count(), value=last("value"), bad=sum_("bad"))
+READINGS = ROWS.group_by("key", "at").tumbling("1m").agg(value=last("value"))
+
+
+def row(minute: float, key: str = "a", value: float | None = None, bad: int = 0) -> dict[str, Any]:
+    at = (NOON + timedelta(minutes=minute)).replace(tzinfo=None)
+    return {"at": at, "key": key, "value": value, "bad": bad}
+
+
+def minute_of(alert: Alert) -> float:
+    return (alert.at_us / 1e6 - NOON.timestamp()) / 60
+
+
+def told(alerts: Iterable[Alert]) -> list[tuple[str, str, str, float]]:
+    return [(a.rule, a.state, str(a.plain_key), round(minute_of(a), 6)) for a in alerts]
+
+
+class Kept:
+    """An outlet that keeps what it was told, in order."""
+
+    def __init__(self) -> None:
+        self.alerts: list[Alert] = []
+
+    def begin(self) -> None:
+        pass
+
+    def write(self, alert: Alert) -> None:
+        self.alerts.append(alert)
+
+
+def hysteresis(
+    readings: Sequence[tuple[float, float]],
+    above: float,
+    clear: float,
+    hold: float = 0,
+    release: float = 0,
+    cooldown: float = 0,
+) -> list[tuple[str, float]]:
+    """What a threshold tells of (time, value), with a look at all the readings since for each of them."""
+    found: list[tuple[str, float]] = []
+    for number, (now, value) in enumerate(readings):
+        on = bool(found) and found[-1][0] == "fired"
+        begun = found[-1][1] if found else float("-inf")
+        before = [reading for reading in readings[: number + 1] if reading[0] > begun or not found]
+        if not on and value > above:
+            run = _run(before, lambda value: value > above, hold)
+            fired = [at for state, at in found if state == "fired"]
+            if now - run >= hold and (not fired or now >= fired[-1] + cooldown):
+                found.append(("fired", now))
+        elif on and value <= clear and now - _run(before, lambda value: value <= clear, release) >= release:
+            found.append(("cleared", now))
+    return found
+
+
+def _run(readings: Sequence[tuple[float, float]], holds: Any, longest: float) -> float:
+    """When the last stretch began in which it held throughout, with no silence longer than `longest`."""
+    begin = readings[-1][0]
+    for at, value in reversed(readings):
+        if not holds(value) or begin - at > longest:
+            break
+        begin = at
+    return begin
