@@ -18,7 +18,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ...kafka.clients import LIBRARY_LOG, producer_config
 from ...kafka.faults import LOST, passing
 from ...kafka.outgoing import Outgoing
-from ...kafka.topics import admin, made_anew
+from ...kafka.topics import TopicError, admin, high_watermarks, made_anew
+from ...sketching.position import Input
 from ..log.faults import DeltaError
 from ..log.messages import LARGEST
 from ..log.snapshots import Snapshot
@@ -54,6 +55,7 @@ class LogPlace:
         self._admin = admin(plan.config)
         self._kept: dict[int, _Place] = {}
         self._snapshots: dict[int, int] = {}
+        self._hidden: dict[int, int] = {}
         self._trimming: dict[Any, Future[Any]] = {}
         self._may_trim = True
         self._definition, self._fingerprint = plan.stream.definition(), plan.stream.fingerprint()
@@ -63,8 +65,8 @@ class LogPlace:
     def find(self, consumer: Consumer, partitions: Iterable[int]) -> dict[int, Snapshot | None]:
         """From where to read on in each partition of the table topic; None is its beginning.
 
-        Raises `KafkaException` if brokers don't answer, `DeltaError` if needed messages are gone, and
-        `TopicError` if the log is that of another input topic of the same name.
+        Raises `KafkaException` if brokers don't answer or a place can't be seen yet, `DeltaError` if needed
+        messages are gone, and `TopicError` if the log is that of another input topic of the same name.
         """
         topic = self._plan.table_topic
         asked = [KafkaPartition(topic, p) for p in partitions]
@@ -77,8 +79,9 @@ class LogPlace:
         told = {place.partition: place.metadata or "" for place in places}
         hints = {partition: int(hint) for partition, hint in told.items() if hint.isdigit()}
         tails = read_tail(self._plan.config, topic, {p.partition: hints.get(p.partition, 0) for p in places})
-        missing = [p for p in hints if tails[p].snapshot is None]
+        missing = [p for p, tail in tails.items() if tail.snapshot is None and (p in hints or tail.begin > 0)]
         if missing:
+            self._see_all(consumer, missing)
             tails |= read_tail(self._plan.config, topic, dict.fromkeys(missing, 0))
         return {partition: self._checked(partition, tail) for partition, tail in tails.items()}
 
@@ -148,6 +151,29 @@ class LogPlace:
             "a new group_id to count again from the input topic, and leave retention.ms=-1 and "
             "retention.bytes=-1 on table topics"
         )
+
+    def _see_all(self, consumer: Consumer, partitions: Iterable[int]) -> None:
+        """Raise `KafkaException` as long as not all can be read that was there when this was first asked.
+
+        A worker that died, or stands still, may have left a transaction open; the newest snapshot can't be
+        read until that ends, and to go on from an older one would be to hand over windows twice.
+        """
+        topic = self._plan.table_topic
+        wanted = [Input(topic, p) for p in partitions]
+        fresh = [where for where in wanted if where.partition not in self._hidden]
+        try:
+            found = high_watermarks(self._admin, fresh, _ANSWER_SECONDS)
+        except TopicError as error:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
+        self._hidden |= {where.partition: end for where, end in found.items()}
+        for where in wanted:
+            place = KafkaPartition(topic, where.partition)
+            edges = consumer.get_watermark_offsets(place, timeout=_ANSWER_SECONDS)
+            if edges is None or edges[1] < self._hidden[where.partition]:
+                told = f"a transaction on {where} is still open, and the merger's state may lie behind it"
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, told))
+        for where in wanted:
+            del self._hidden[where.partition]
 
     def _checked(self, partition: int, tail: Tail) -> Snapshot | None:
         found = tail.snapshot
