@@ -62,6 +62,10 @@ if TYPE_CHECKING:
     from .operators.formats.csv import csv as csv
     from .operators.formats.decode import Decoded as Decoded
     from .operators.formats.decode import Decoder as Decoder
+    from .operators.formats.encode import Encoder as Encoder
+    from .operators.formats.encode import as_bytes as as_bytes
+    from .operators.formats.encode import as_json as as_json
+    from .operators.formats.encode_avro import as_avro as as_avro
     from .operators.formats.json import json as json
     from .operators.formats.json_fields import field as field
     from .operators.formats.messages import Messages as Messages
@@ -161,6 +165,7 @@ _EXPORTS: dict[str, str] = {
     "GroupInUse": ".operators.consumer.group.reset",
     "HeavyHitters": ".sketches.count_min",
     "KafkaSink": ".spark_udafs.sinks",
+    "Encoder": ".operators.formats.encode",
     "Messages": ".operators.formats.messages",
     "ParquetSink": ".spark_udafs.sinks",
     "Ratio": ".operators.rules.threshold",
@@ -178,7 +183,10 @@ _EXPORTS: dict[str, str] = {
     "ToTable": ".operators.sinks.to_table",
     "Unavailable": ".operators.formats.unavailable",
     "account_of": ".spark_udafs.run",
+    "as_avro": ".operators.formats.encode_avro",
+    "as_bytes": ".operators.formats.encode",
     "as_frame": ".spark_udafs.tables",
+    "as_json": ".operators.formats.encode",
     "as_table": ".spark_udafs.tables",
     "avro": ".operators.formats.avro",
     "compact": ".operators.table.compaction",

@@ -31,6 +31,7 @@ from .sketching.intake import Intake
 from .sketching.position import Input, inputs_of
 from .sketching.progress import Progress
 from .sketching.remarks import Remarks
+from .sketching.sent_rows import outgoing
 from .sketching.silence import Rest, Silence
 from .table.query import query
 from .table.schema import schema_of
@@ -268,7 +269,7 @@ class StreamTester:
         return self
 
     def sent(self) -> list[Outgoing]:
-        """The messages that sinks would have sent since the last call, in order.
+        """The messages that `Stream.to_kafka` or sinks would have sent since the last call, in order.
 
         Their partition is -1 where the key decides it.
         """
@@ -307,7 +308,10 @@ class StreamTester:
 
     def _send(self, progress: Progress) -> None:
         if progress.pending:
-            self._merger.offer(progress.delta(), self._log)
+            delta = progress.delta()
+            if (sending := self.stream.sending) is not None:
+                self._sent += outgoing(delta.sent, delta.input, sending.topic, self._partitions)
+            self._merger.offer(delta, self._log)
             self._log += 1
             while (table := self._merger.due()) is not None:
                 self._close(table, self._merger.final)

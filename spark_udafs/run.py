@@ -14,6 +14,7 @@ from ..operators.definition.stream import Stream
 from ..operators.sketching.accounting import Account
 from .definitions import check_logged, labelled
 from .kafka.offsets import Offsets
+from .kafka.readable import check_sketched
 from .kafka.source import bound
 from .kafka.tasks import plan_of
 from .merge.partials import ACCOUNT
@@ -63,6 +64,7 @@ def on_spark(
     Raises `TypeError` for a stream of frames and for columns of types that Spark doesn't have, `ValueError`
     for state that isn't in RocksDB where it has to be.
     """
+    check_sketched(stream)
     plan = plan_of(stream.complete())
     more = dict(options or {})
     settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}

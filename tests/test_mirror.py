@@ -57,6 +57,7 @@ TOGETHER = {
     "operators/definition/tables.py": "operators/joins/test_joined.py",
     "operators/definition/tree.py": "operators/definition/test_row_wise.py",
     "operators/definition/windows.py": "operators/definition/test_stream.py",
+    "operators/sketching/delta.py": "operators/consumer/log/test_messages.py",
     "operators/joins/frames.py": "operators/joins/test_contents.py",
     "operators/formats/field_paths.py": "operators/formats/test_avro.py",
     "operators/formats/lines.py": "operators/formats/test_csv.py",

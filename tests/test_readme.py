@@ -64,13 +64,28 @@ def test_clicks_and_sales_of_three_topics() -> None:
     from streamgauge import StreamTester
 
     names: dict[str, Any] = {}
-    exec(block(".branch("), names)
+    exec(block("clicks.select("), names)
     tester = StreamTester(names["activity"])
     tester.feed([{"user": "ann", "at": "2026-01-01T00:00:01"}] * 2, topic="clicks")
     for topic, total in (("orders", 100.0), ("refunds", 99.0), ("orders", None)):
         tester.feed([{"buyer": "bob", "ms": 1_767_225_600_000, "total": total}], topic=topic)
     found = tester.finish().windows().select("kind", "rows")
     assert dict(found.rows()) == {"click": 2, "large sale": 1, "sale": 2}
+
+
+def test_good_and_bad_orders_that_are_sent_on() -> None:
+    from streamgauge import StreamTester
+
+    names: dict[str, Any] = {}
+    exec(block(".to_kafka("), names)
+    rows = [{"user": "ann", "amount": 9.5}, {"user": "bob", "amount": None}]
+    sent = {}
+    for name in ("good", "bad"):
+        tester = StreamTester(names[name])
+        tester.feed(rows)
+        (sent[name],) = tester.sent()
+    assert (sent["good"].key, len(sent["good"].value)) == (b"ann", 4 + 8)
+    assert json.loads(sent["bad"].value) == {"user": "bob", "amount": None, "why": "no amount"}
 
 
 @pytest.mark.kafka

@@ -17,6 +17,7 @@ from .group.nameless import clear_away, group_name
 from .log.messages import TOPIC_CONFIG as TABLE
 from .options import RunOptions
 from .plan import Plan
+from .sent_on import check_sent_on, sent_partitions
 
 
 def plan_of(stream: Stream, options: RunOptions) -> Plan:
@@ -25,6 +26,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
     Raises what `runner.start` does.
     """
     sources = stream.complete().kafka_sources
+    check_sent_on(stream, options)
     settings = sources[0].settings
     check_joined(stream, options.delivery, settings)
     if options.workers > 1:
@@ -67,6 +69,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
         starts=history.begin(ends if from_now else None),
         topic_ids=ids,
         table_id=id_of(client, history.table_topic),
+        sent_partitions=sent_partitions(stream, client, partitions),
     )
 
 

@@ -22,6 +22,7 @@ class Plan:
     says where partitions that the group knows go on; others are read from their first message.
     `table_partitions` is the number of the table topic's partitions. `topic_ids`, by input topic, and
     `table_id` are the topics' ids, empty if brokers have none. `member` tells the run's workers apart.
+    `sent_partitions` is how many partitions the topic has that rows are sent on to.
     """
 
     stream: Stream
@@ -35,6 +36,7 @@ class Plan:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     table_id: str = ""
     member: str = ""
+    sent_partitions: int = 0
 
     @property
     def sources(self) -> tuple[KafkaSource, ...]:

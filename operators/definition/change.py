@@ -33,6 +33,7 @@ _TOLD = (
     "max_ahead",
     "aggregates",
     "parts",
+    "to",
 )
 
 
@@ -68,6 +69,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     found += _changed("the delay", str, before.get("delay"), after.get("delay"))
     found += _changed("max_ahead", _ahead, before.get("max_ahead"), after.get("max_ahead"))
     found += _named("aggregate", _aggregate, _sketches(before), _sketches(after))
+    found += _changed("what is sent on", _sent, before.get("to"), after.get("to"))
     for key in dict.fromkeys((*before, *after)):
         if key not in _TOLD:
             found += _changed(key, _plain, before.get(key), after.get(key))
@@ -259,6 +261,13 @@ def _decoder(told: Mapping[str, Any] | None) -> str:
 
 def _window(told: Any) -> str:
     return "none" if told is None else " ".join(map(str, told.values()))
+
+
+def _sent(told: Any) -> str:
+    if told is None:
+        return "nothing"
+    key = ", ".join(told["key"]) or "none"
+    return f"{_plain(told['value'])} to {told['topic']} with the key {key}"
 
 
 def _ahead(told: Any) -> str:

@@ -7,17 +7,22 @@ same expressions, the same sketches and the same table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from ..formats.encode import Encoder, as_json
 from .aggregate import Aggregate
 from .checked import check_keys, typed_aggregates
 from .description import VERSION, fingerprint_of, written_by
-from .durations import written
+from .durations import Duration, microseconds, written
 from .merged import MergedSource
+from .sending import Sending
+from .sources import KafkaSource
 from .text import expression_text, type_text
+from .topics import takes
 from .windowing import WindowedStream
+from .windows import NoWindows, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,7 @@ class Stream(WindowedStream):
 
     keys: tuple[str, ...] = ()
     aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
+    sending: Sending | None = None
 
     def group_by(self, *keys: str) -> Self:
         """Keep separate sketches for each combination of these columns' values.
@@ -48,6 +54,7 @@ class Stream(WindowedStream):
         Raises `TypeError` for keys that aren't names, or are lists or structs, and `ValueError` for columns
         that don't exist or are named twice, for a second `group_by`, and after `agg`.
         """
+        self._check_open("group_by")
         if wrong := [key for key in keys if not isinstance(key, str)]:
             raise TypeError(f'group_by: {wrong[0]!r} is not a name; write .group_by("country", "language")')
         if self.keys:
@@ -69,6 +76,7 @@ class Stream(WindowedStream):
         Raises `TypeError` for anything but named aggregates, and for columns of types that an aggregate can't
         take; `ValueError` for columns that don't exist, names that are taken, and without windows.
         """
+        self._check_open("agg")
         if unnamed:
             raise TypeError("agg: name each aggregate's column, such as posts=count()")
         if self.window is None:
@@ -78,6 +86,63 @@ class Stream(WindowedStream):
                 f"agg: the stream asks for {_names(self.aggregates)} already; name all in one .agg(...)"
             )
         return replace(self, aggregates=typed_aggregates(aggregates, self.keys, self.arrow_types()))
+
+    def to_kafka(
+        self,
+        topic: str,
+        *,
+        key: str | Sequence[str] = (),
+        value: Encoder | None = None,
+        delay: Duration = "1m",
+        max_ahead: Duration | None = "1h",
+    ) -> Self:
+        """Send the rows on to a topic, one message each, instead of sketching them; ends the stream.
+
+        `key` names the column, or several, that the message's key is made of: the text of one, a JSON array
+        of several. Messages of one key lie in one partition, the one that Java's clients choose. Without a
+        key, the rows of an input partition all go to one partition. Either way they stay in the order in
+        which they were read. `value` makes the rest: `as_json` unless told otherwise, `as_avro`, `as_bytes`,
+        or an encoder of your own. Each message has the header ``source``, ``topic/partition/offset`` of the
+        message that it comes from; rows of two joined streams have none. The topic is made, with as many
+        partitions as the largest that is read, unless it is there; it is on the brokers that the stream is
+        read from.
+
+        With ``delivery="exactly_once"`` rows, account and places are one transaction, and readers with
+        ``isolation.level=read_committed`` see each row once. With ``"at_least_once"`` rows may come again
+        after a crash, with the same ``source``; with ``"at_most_once"`` rows may be lost, and none comes
+        twice. ``"effectively_once"`` is refused: it leaves out what comes twice where it is read, and a topic
+        of rows is read by anybody. A message of which rows are sent is counted. One with a row that can't be
+        encoded is a dead letter; a row that is larger than the topic takes ends the run.
+
+        Event time only matters after `deduplicate` or a join of two streams. There a row is late when its
+        partition is more than `delay` past it, and `max_ahead` is as for `tumbling`.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, json
+        >>> orders = Stream.from_kafka("orders", value=json({"user": pl.String, "n": pl.Int64}))
+        >>> good, bad = orders.branch(pl.col("n") > 0)
+        >>> tester = StreamTester(good.to_kafka("good", key="user"))
+        >>> tester.feed([{"user": "ann", "n": 2}, {"user": "bob", "n": -1}])
+        Account(read=2, counted=1, filtered=1, late=0, dead_lettered=0)
+        >>> tester.sent()[0].key, tester.sent()[0].value
+        (b'ann', b'{"user":"ann","n":2}')
+
+        Raises `ValueError` for what can't be a topic, for columns that don't exist, after `group_by` and
+        windows, and for a topic that the stream reads; `TypeError` for a value that encodes nothing.
+        """
+        if self.keys:
+            raise ValueError("to_kafka: rows are sent on one by one; write key= in place of group_by")
+        self._check_rows("to_kafka", bare=True)
+        named = (key,) if isinstance(key, str) else tuple(key)
+        sending = Sending(topic, named, as_json() if value is None else value)
+        sending.check(self.columns)
+        for part in self.parts():
+            if isinstance(part.source, KafkaSource) and takes(part.source.topics, topic):
+                raise ValueError(f"to_kafka: the stream reads {topic!r}; send its rows to another topic")
+        ahead = -1 if max_ahead is None else microseconds(max_ahead)
+        return replace(
+            self, sending=sending, window=NoWindows(), delay_us=microseconds(delay), max_ahead_us=ahead
+        )
 
     def definition(self) -> dict[str, Any]:
         """Everything that decides the result, as plain JSON, without where it runs and how it connects."""
@@ -96,6 +161,7 @@ class Stream(WindowedStream):
             "max_ahead": self.max_ahead_us,
             "aggregates": {name: asked.definition() for name, asked in self.aggregates.items()},
             **parts,
+            **({} if self.sending is None else {"to": self.sending.definition()}),
         }
 
     def fingerprint(self) -> str:
@@ -103,15 +169,31 @@ class Stream(WindowedStream):
         return fingerprint_of(self.definition())
 
     def complete(self) -> Self:
-        """The stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""
-        if not self.aggregates or self.window is None:
-            raise ValueError('the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count())')
+        """The stream itself. Raises `ValueError` if it asks nothing yet and can't be run."""
+        if self.sending is None and (not self.aggregates or self.window is None):
+            raise ValueError(
+                'the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count()), or send its '
+                'rows on with .to_kafka("topic")'
+            )
         return self
 
     def _check_rows(self, verb: str, bare: bool = False) -> None:
+        self._check_open(verb)
         super()._check_rows(verb, bare)
         if self.keys or self.aggregates:
             raise ValueError(f"{verb}: transform the rows before group_by and agg")
+
+    def _windowed(self, verb: str, window: Window, delay: Duration, max_ahead: Duration | None) -> Self:
+        self._check_open(verb)
+        return super()._windowed(verb, window, delay, max_ahead)
+
+    def _check_open(self, verb: str) -> None:
+        """Raise `ValueError` if the rows are sent on already."""
+        if self.sending is not None:
+            raise ValueError(
+                f"{verb}: the rows are sent on to {self.sending.topic!r}, which ends a stream; write "
+                f".{verb}(...) before .to_kafka(...), or use the stream before it"
+            )
 
 
 def _names(columns: Iterable[str]) -> str:

@@ -56,6 +56,10 @@ def told_stream(definition: Mapping[str, Any]) -> ToldStream:
             f"the stream is described in form {definition.get('version')!r}, and this version of streamgauge "
             f"reads form {VERSION}: use the version that runs the stream"
         )
+    if sent := definition.get("to"):
+        raise ValueError(
+            f"the stream sends its rows on to {sent.get('topic')!r}, and has no table to be asked"
+        )
     try:
         keys = {name: _type(text) for name, text in definition["keys"]}
         aggregates = {

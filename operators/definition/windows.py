@@ -164,6 +164,18 @@ class Sliding(Paned):
 
 
 @dataclass(frozen=True, slots=True)
+class NoWindows(Paned):
+    """Rows are sent on as they come: each is a moment by itself, late once its partition is past it."""
+
+    size_us: int = 1
+    every_us: int = 1
+
+    def definition(self) -> dict[str, str]:
+        """As plain JSON."""
+        return {"window": "none"}
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """For each group, stretches of rows of which none follows the one before by `gap_us` or more.
 
@@ -217,7 +229,7 @@ class Session:
         return {"window": "session", "gap": written(self.gap_us)}
 
 
-Window = Tumbling | Hopping | Sliding | Session
+Window = Tumbling | Hopping | Sliding | Session | NoWindows
 
 
 def _length(told: str, length: Duration) -> int:

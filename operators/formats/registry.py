@@ -120,6 +120,12 @@ class Registry:
             ask = lambda: self._client.get_version(subject, number, fmt=form)  # noqa: E731
         return self._asked(f"{what} of the subject {subject!r}", ask).schema
 
+    def latest(self, subject: str) -> tuple[int, str]:
+        """The id and the text of a subject's latest schema, to write by it; raises as `schema` does."""
+        told = f"latest version of the subject {subject!r}"
+        found = self._asked(told, lambda: self._client.get_latest_version(subject))
+        return found.schema_id, found.schema.schema_str
+
     def _asked(self, what: str, ask: Callable[[], T]) -> T:
         from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
 

@@ -15,7 +15,8 @@ _LEAST = 1_000
 class Outgoing:
     """A message to send; the partition is chosen by its key's hash where it is `ANY_PARTITION`.
 
-    `may_be_cut` tells that it may lose bytes rather than be refused for its size.
+    `may_be_cut` tells that it may lose bytes rather than be refused for its size, `is_row` that it is a row
+    that is sent on, which nobody who reads it can know again.
     """
 
     topic: str
@@ -24,6 +25,7 @@ class Outgoing:
     headers: Sequence[tuple[str, bytes | None]] = ()
     key: bytes | None = None
     may_be_cut: bool = False
+    is_row: bool = False
 
     @property
     def size(self) -> int:

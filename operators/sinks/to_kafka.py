@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from ..formats.encode import json_bytes, key_bytes
 from ..kafka.outgoing import ANY_PARTITION, Outgoing
-from ..table.jsonable import jsonable
 from ..table.query import query
 from ..table.schema import keys_of
 from .sink import ClosedWindow, Origin, TopicWanted
@@ -62,23 +60,5 @@ class ToKafka:
         keys = keys_of(window.table.schema)
         for low in range(0, window.table.num_rows, _ROWS):
             for row in query(window.table.slice(low, _ROWS)).iter_rows(named=True):
-                key = _key([row[name] for name in keys])
-                yield Outgoing(self.to, ANY_PARTITION, _json(row), headers, key)
-
-
-def _key(values: list[Any]) -> bytes | None:
-    if not values:
-        return None
-    return _bytes(values[0]) if len(values) == 1 else _json(values)
-
-
-def _bytes(value: Any) -> bytes | None:
-    """A key or a header: text and bytes as they are, anything else as JSON has it."""
-    if value is None or isinstance(value, bytes):
-        return value
-    told = jsonable(value)
-    return told.encode() if isinstance(told, str) else _json(value)
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")).encode()
+                key = key_bytes([row[name] for name in keys])
+                yield Outgoing(self.to, ANY_PARTITION, json_bytes(row), headers, key)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from .accounting import Account
 from .lateness import PartitionTime
 from .position import Input, Position
+from .sent_rows import SentRow
 from .silence import Rest
 
 
@@ -23,9 +24,9 @@ class Delta:
     others follow that were sent together with it. With several table partitions each gets its own groups in
     `table` (None: no rows), and all else alike. `source` is the input topic's id, which changes if the topic
     is deleted and made anew; empty if brokers have no ids. `replay` and `replay_time` are those of its end's
-    position; they are committed, not sent. `epoch` is the number of the claim under which it was sent, 0 if
-    there is none; what comes under a lower one than was seen of its input partition doesn't count
-    (`work.taking_up`).
+    position; they are committed, not sent. `epoch` is the number of the claim under which it was sent, 0
+    without; what comes under a lower one than was seen doesn't count (`work.taking_up`). `sent` are rows that
+    go on beside it.
     """
 
     fingerprint: str
@@ -43,6 +44,7 @@ class Delta:
     replay: int | None = None
     epoch: int = 0
     replay_time: PartitionTime | None = None
+    sent: tuple[SentRow, ...] = ()
 
     @property
     def input(self) -> Input:

@@ -122,7 +122,7 @@ class Progress:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the sketches since the last delta take."""
+        """Bytes of memory that the sketches, or the rows to be sent on, since the last delta take."""
         return self._sketcher.nbytes
 
     @property
@@ -151,6 +151,7 @@ class Progress:
             messages=messages,
             replay=replay[0],
             replay_time=replay[1] if looked_back else None,
+            sent=self._sketcher.take_sent(),
         )
         self.first = self.next
         self.account = Account()

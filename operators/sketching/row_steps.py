@@ -64,13 +64,15 @@ class Stepped:
 
 
 class RowSteps:
-    """The steps between decoding and sketching, for the columns that sketches need or for those named."""
+    """The steps between decoding and sketching, for the columns that are kept of rows or for those named."""
 
     def __init__(self, stream: Stream, columns: Iterable[str] | None = None) -> None:
         self._stream = stream
         if columns is None:
             asked = stream.aggregates.values()
             columns = [*stream.keys, *(column for a in asked for column in a.columns)]
+            if stream.sending is not None:
+                columns = list(stream.columns)
         self._wanted = list(dict.fromkeys(columns))
         self._expected = list(stream.source.schema)
         # A function is called for every row, whether or not anything of what it gives is needed.
@@ -88,7 +90,7 @@ class RowSteps:
         numbers = np.arange(frame.height)
         if not self._stream.steps:
             return Stepped(frame.select(self._wanted), numbers, 0)
-        rows, found = _attempt(Rows(frame, numbers), self._transformed, refuse)
+        rows, found = attempt(Rows(frame, numbers), self._transformed, refuse)
         if not self._carries:
             return Stepped(found, rows.numbers, 0)
         left = found[TIME].to_numpy()
@@ -112,7 +114,7 @@ class RowSteps:
         kept = once(left.numbers)
         columns = frame.select(self._of_time) if self._of_time else frame
         rows = Rows(columns if len(kept) == frame.height else columns[kept], kept)
-        rows, (given, times) = _attempt(rows, self._times, refuse)
+        rows, (given, times) = attempt(rows, self._times, refuse)
         if times.null_count():
             known = times.is_not_null().to_numpy()
             for number, value in zip(rows.numbers[~known], given.filter(pl.Series(~known))):
@@ -149,7 +151,7 @@ def once(numbers: np.ndarray) -> np.ndarray:
     return numbers if first.all() else numbers[first]
 
 
-def _attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows, T]:
+def attempt(rows: Rows, run: Callable[[Rows], T], refuse: Refuse) -> tuple[Rows, T]:
     """Call `run` on the rows on which it doesn't fail; refuse the others with its error.
 
     Expressions may hold functions of the user's own, which may raise anything.

@@ -1,5 +1,7 @@
 """A stream's rows in, a table of sketches out: transformed, judged by their event times, sketched.
 
+Rows of a stream that only sends them on go the same way, and are held instead of being sketched.
+
 The same on every engine: the Kafka consumer and Spark's source both hand their decoded frames to a
 `Sketcher` and send on the tables it gives.
 """
@@ -25,6 +27,7 @@ from .clock import wall_clock
 from .lateness import PartitionTime, broken_clocks
 from .panes import Panes, Place, Sketches
 from .row_steps import Refuse, RowSteps, Stepped, once
+from .sent_rows import SentRow, SentRows
 from .sessions import PartialSessions
 
 _BROKEN = "the event time is out of range, or more than max_ahead past the clock or the message's timestamp"
@@ -68,6 +71,9 @@ class Sketcher:
         before = self._once or self._meeting
         self._steps = RowSteps(stream) if before is None else before.before
         self.timed = False
+        self._sent = None if stream.sending is None else SentRows(stream.sending)
+        # Where rows are sent on and none is compared with those before it, their times mean nothing.
+        self._timeless = self._sent is not None and before is None
         schema = schema_of(stream)
         self._panes: Sketches = (
             PartialSessions(schema, window, salt)
@@ -107,6 +113,9 @@ class Sketcher:
         refuse = refuse or _say_nothing
         left = self._steps.apply(frame, refuse)
         filtered = left.filtered
+        if self._timeless:
+            self.timed = True
+            return self._send_on(frame, left, place, refuse, filtered, 0)
         left, times = self._steps.event_times(frame, timestamps_ms, left, refuse)
         if self._once is not None:
             left = self._once.mark(left, times, timestamps_ms, _offsets(frame, place))
@@ -119,6 +128,8 @@ class Sketcher:
             left, times, repeated = self._once.drop(left, times, refuse)
             filtered += repeated
             self._once.forget(time)
+        if self._sent is not None:
+            return self._send_on(frame, left, place, refuse, filtered, missed)
         if len(times):
             before = None if reached is None else reached[left.numbers]
             self._panes.add(left.frame, times, None if place is None else place.of(left.numbers), before)
@@ -158,6 +169,10 @@ class Sketcher:
             return self._meeting.replay(offset, time)
         return (offset if self._once is None else self._once.replay_from(offset)), time
 
+    def take_sent(self) -> tuple[SentRow, ...]:
+        """The rows to be sent on that were added since the last call."""
+        return () if self._sent is None else self._sent.take()
+
     def take(self) -> pa.Table:
         """The table of sketches of the rows added since the last call; starts empty again."""
         self._messages = {}
@@ -169,8 +184,8 @@ class Sketcher:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that its sketches take."""
-        return held_bytes(self._panes)
+        """Bytes of memory that its sketches take, or the rows that it holds."""
+        return held_bytes(self._panes) if self._sent is None else self._sent.nbytes
 
     @property
     def messages(self) -> dict[int, int]:
@@ -193,13 +208,30 @@ class Sketcher:
         left, times, reached, missed = self._without_late(left, times, time, late)
         offsets = _offsets(frame, place)
         for found in meeting.meet(left, times, reached, offsets, before, refuse, tally):
-            if len(found.times):
+            if self._sent is not None:
+                self._sent.add_joined(found.frame)
+            elif len(found.times):
                 self._panes.add(found.frame, found.times, found.place, found.reached)
         for of_messages in tally.times:
             self._note_messages(of_messages)
         # Messages from before that are part of a row now were filtered until then.
         filtered += len(once(left.numbers)) - tally.counted - tally.refused - tally.moved
         counted = tally.counted + tally.moved
+        return Account(frame.height, counted, filtered, missed, frame.height - counted - filtered - missed)
+
+    def _send_on(
+        self,
+        frame: pl.DataFrame,
+        left: Stepped,
+        place: Place | None,
+        refuse: Refuse,
+        filtered: int,
+        missed: int,
+    ) -> Account:
+        """Hold rows until they are sent on."""
+        assert self._sent is not None
+        sent = self._sent.add(left, _offsets(frame, place), refuse) if len(left.numbers) else left
+        counted = len(once(sent.numbers))
         return Account(frame.height, counted, filtered, missed, frame.height - counted - filtered - missed)
 
     def _without_broken(
@@ -247,7 +279,7 @@ class Sketcher:
         return len(times)
 
     def _note_messages(self, times: np.ndarray) -> None:
-        if not len(times):
+        if not len(times) or self._sent is not None:
             return
         first = self._window.pane_start(int(times.min()))
         if first == self._window.pane_start(int(times.max())):

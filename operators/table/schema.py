@@ -38,6 +38,10 @@ _INNER = b"streamgauge.inner"
 def schema_of(stream: Stream) -> pa.Schema:
     """The schema of a stream's table of sketches.
 
+    A stream that sends its rows on has one all the same, of which no row ever comes: so whoever follows
+    the log of its deltas, which then only tell how far it is and what became of messages, takes it like any
+    other.
+
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count, distinct
     >>> rows = Stream.from_batches({"user": pl.String, "at": pl.Datetime("us")}, time="at")
@@ -48,7 +52,8 @@ def schema_of(stream: Stream) -> pa.Schema:
     assert window is not None
     types = stream.arrow_types()
     keys = {key: key_type(types[key]) for key in stream.keys}
-    return table_schema(keys, stream.aggregates, TableWindows.of_kind(window))
+    asked = {"rows": Aggregate("count")} if stream.sending is not None else stream.aggregates
+    return table_schema(keys, asked, TableWindows.of_kind(window))
 
 
 def table_schema(

@@ -7,6 +7,16 @@ from ...operators.definition.topics import is_pattern
 from ...operators.definition.windows import Tumbling
 
 
+def check_sketched(stream: Stream) -> None:
+    """Raise `ValueError` for a stream that sends its rows on instead of sketching them."""
+    if stream.sending is not None:
+        raise ValueError(
+            f"on_spark: the stream sends its rows on to {stream.sending.topic!r}, which the consumer alone "
+            'does; run it by .run(...), or read the topic in Spark by spark.readStream.format("streamgauge-'
+            'kafka") and write the rows by writeStream.format("kafka")'
+        )
+
+
 def check_readable(stream: Stream) -> None:
     """Raise `ValueError` for a stream of several topics, or one that needs what no task keeps.
 

@@ -141,13 +141,27 @@ class AtLeastOnce:
 class AtMostOnce(AtLeastOnce):
     """Commit the input's places, then send: what a worker that dies in between holds is lost.
 
-    As long as it lives it tries again; mergers know a range that came twice.
+    As long as it lives it tries again; mergers know a range that came twice. Rows that are sent on are tried
+    for ``delivery.timeout.ms``, by the library, which lets none of them come twice, and not again after that.
     """
 
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
         """See `Delivery`."""
         self._commit(self._known(places))
-        self._send(messages)
+        self._send_rows([message for message in messages if message.is_row])
+        self._send([message for message in messages if not message.is_row])
+
+    def _send_rows(self, rows: Sequence[Outgoing]) -> None:
+        missing, faults = dict(enumerate(rows)), Faults(rows)
+        waiting = Patience("send rows", self._stopping)
+        for at, message in enumerate(rows):
+            produce(self._producer, message, self._noting(missing, at, faults))
+        while self._producer.flush(0.5):
+            waiting.still("not all are acknowledged")
+            self._membership.keep()
+        waiting.done()
+        if missing:
+            raise faults.told(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id)
 
 
 class ExactlyOnce:

@@ -26,6 +26,7 @@ from ...sketching.intake import Intake
 from ...sketching.position import Input
 from ...sketching.progress import Progress
 from ...sketching.remarks_by_source import RemarksBySource
+from ...sketching.sent_rows import outgoing
 from ...watching.figures import WorkFigures
 from ..group.co_partitioning import check_partners
 from ..group.input_topics import TopicSearch
@@ -45,6 +46,8 @@ _KEEP_SECONDS = 2.0
 _PAUSE_SECONDS = 0.2
 _DEAD_LETTER_BYTES = 16 * 1024 * 1024
 """Dead letters are sent before they take up more memory than this."""
+_SENT_BYTES = 32 * 1024 * 1024
+"""And so are rows that are sent on."""
 
 
 class Worker:
@@ -150,9 +153,12 @@ class Worker:
         self._membership.subscribe(self._ids)
 
     def _holds_much(self) -> bool:
-        """Whether the sketches take so much memory that they are delivered early."""
+        """Whether sketches, or rows to be sent on, take so much memory that they are delivered early."""
         limit = self._plan.options.state_bytes
-        return limit is not None and sum(p.nbytes for p in self._intake.progress.values()) > limit // 4
+        most = None if limit is None else limit // 4
+        if self._plan.stream.sending is not None:
+            most = min(_SENT_BYTES, most or _SENT_BYTES)
+        return most is not None and sum(p.nbytes for p in self._intake.progress.values()) > most
 
     def _read(self) -> None:
         if self._ahead is None or not self._intake.progress:
@@ -248,6 +254,9 @@ class Worker:
         for message in late:
             if (topic := plan.late_topic(message.letter.topic)) is not None:
                 messages.append(message.outgoing(topic))
+        if (sending := plan.stream.sending) is not None:
+            for delta in deltas:
+                messages += outgoing(delta.sent, delta.input, sending.topic, plan.sent_partitions)
         places = {}
         for delta in deltas:
             places[delta.input] = self._taking_up.committed(delta.input, delta.end)

@@ -1,0 +1,141 @@
+"""Rows to the bytes of messages: JSON objects, or a column that holds the bytes already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import polars as pl
+
+from ..table.jsonable import jsonable
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Makes the values of messages of rows, for `Stream.to_kafka`: write your own as a class like this.
+
+    It pickles, and is part of a stream's definition.
+
+    >>> import polars as pl
+    >>> class Lines:
+    ...     def check(self, schema):
+    ...         pass
+    ...     def encode(self, rows):
+    ...         return [",".join(map(str, row)).encode() for row in rows.iter_rows()]
+    ...     def definition(self):
+    ...         return {"encoder": "lines", "version": 1}
+    >>> isinstance(Lines(), Encoder), Lines().encode(pl.DataFrame({"user": ["ann"], "n": [7]}))
+    (True, [b'ann,7'])
+    """
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Raise `TypeError` or `ValueError` unless rows of these columns can be encoded."""
+
+    def encode(self, rows: pl.DataFrame) -> Sequence[bytes | None]:
+        """A value for each row, None for a tombstone. What it raises for one row makes that a dead letter."""
+
+    def definition(self) -> dict[str, Any]:
+        """Its name and its parameters, as plain JSON."""
+
+
+@dataclass(frozen=True)
+class AsJson:
+    """See `as_json`."""
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """See `Encoder`."""
+
+    def encode(self, rows: pl.DataFrame) -> list[bytes | None]:
+        """See `Encoder`."""
+        if all(_plain(kind) for kind in rows.schema.values()):
+            return [
+                text.encode() for text in rows.select(pl.struct(pl.all()).struct.json_encode()).to_series()
+            ]
+        return [json_bytes(row) for row in rows.iter_rows(named=True)]
+
+    def definition(self) -> dict[str, Any]:
+        """See `Encoder`."""
+        return {"encoder": "json"}
+
+
+@dataclass(frozen=True)
+class AsBytes:
+    """See `as_bytes`."""
+
+    column: str
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """See `Encoder`."""
+        if self.column not in schema:
+            raise ValueError(f"as_bytes: {self.column!r} is not a column; there are {', '.join(schema)}")
+        if schema[self.column] not in (pl.String, pl.Binary):
+            raise TypeError(
+                f"as_bytes: {self.column!r} is of type {schema[self.column]}, not String or Binary; make it "
+                "one by with_columns or map_batches"
+            )
+
+    def encode(self, rows: pl.DataFrame) -> list[bytes | None]:
+        """See `Encoder`."""
+        return rows[self.column].cast(pl.Binary).to_list()
+
+    def definition(self) -> dict[str, Any]:
+        """See `Encoder`."""
+        return {"encoder": "bytes", "column": self.column}
+
+
+def as_json() -> AsJson:
+    """Each row as a JSON object, a member a column: what `Stream.to_kafka` sends unless told otherwise.
+
+    Times are ISO 8601, bytes hexadecimal, numbers that aren't finite text (``"NaN"``, ``"Infinity"``), and
+    nulls stay, as null. Choose and rename columns by `select` before.
+
+    >>> import polars as pl
+    >>> as_json().encode(pl.DataFrame({"user": ["ann", None], "spent": [1.5, float("nan")]}))
+    [b'{"user":"ann","spent":1.5}', b'{"user":null,"spent":"NaN"}']
+    """
+    return AsJson()
+
+
+def as_bytes(column: str) -> AsBytes:
+    """The text or the bytes in a column as they are; a null is a message without a value, a tombstone.
+
+    For formats of your own: make the column by `map_batches`. Raises `TypeError` for what isn't a name.
+
+    >>> import polars as pl
+    >>> as_bytes("raw").encode(pl.DataFrame({"raw": ["a,1", None]}))
+    [b'a,1', None]
+    """
+    if not isinstance(column, str):
+        raise TypeError(f'as_bytes: {column!r} is not a column\'s name; write as_bytes("raw")')
+    return AsBytes(column)
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as compact JSON (`jsonable`)."""
+    return json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def key_bytes(values: Sequence[Any]) -> bytes | None:
+    """A message's key: the text of one value, a JSON array of several, None of none and of a null.
+
+    >>> key_bytes(["en"]), key_bytes([7]), key_bytes(["en", 7]), key_bytes([])
+    (b'en', b'7', b'["en",7]', None)
+    """
+    if len(values) != 1:
+        return json_bytes(list(values)) if values else None
+    (value,) = values
+    if value is None or isinstance(value, bytes):
+        return value
+    told = jsonable(value)
+    return told.encode() if isinstance(told, str) else json_bytes(value)
+
+
+def _plain(kind: Any) -> bool:
+    """Whether Polars writes values of a type in JSON as `jsonable` does."""
+    if isinstance(kind, pl.List):
+        return _plain(kind.inner)
+    if isinstance(kind, pl.Struct):
+        return all(_plain(field.dtype) for field in kind.fields)
+    return kind in (pl.String, pl.Boolean) or (kind.is_integer() and kind not in (pl.Int128, pl.UInt128))
