@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from ...sketches.core.answers import quantile_rows
 from ...sketches.core.protocol import SketchError
 from ..definition.aggregate import Aggregate
 from ..families import FAMILIES
@@ -86,14 +87,8 @@ def _top_k(table: pa.Table, column: str, asked: Aggregate, question: Question, d
 
 
 def _quantiles(table: pa.Table, column: str, asked: Aggregate, question: Question, deadline: Deadline) -> Any:
-    bounded = hasattr(asked.family.sketch_class(), "quantile_bounds")
-
     def rows(sketch: Any) -> list[tuple[Any, ...]]:
-        if not sketch.n:
-            return []
-        values = sketch.quantiles(list(question.ranks))
-        bounds = [sketch.quantile_bounds(q) if bounded else (None, None) for q in question.ranks]
-        return [(q, value, *pair) for q, value, pair in zip(question.ranks, values, bounds)]
+        return quantile_rows(sketch, question.ranks)
 
     return _long(table, column, asked, rows, ("q", "value", "lower", "upper"), deadline)
 

@@ -65,7 +65,7 @@ def compare(
     pairs = left.join(right, on=on, how="full", nulls_equal=True, coalesce=True, maintain_order="left_right")
     sizes = [aggregates_of(t.schema)[c].params["lg_k"] for t, c in ((table, one), (other_table, other))]
     found = [
-        _expressions(
+        compared(
             *(Theta(k) if image is None else Theta.from_bytes(image, k) for image, k in zip(pair, sizes))
         )
         for pair in zip(pairs["one"], pairs["other"])
@@ -103,7 +103,8 @@ def _in_one_window(table: pa.Table) -> pa.Table:
     return table
 
 
-def _expressions(one: Theta, other: Theta) -> dict[str, dict[str, float]]:
+def compared(one: Theta, other: Theta) -> dict[str, dict[str, float]]:
+    """Union, intersection, difference and Jaccard index of two sets, each with its bounds."""
     lower, estimate, upper = one.jaccard(other)
     return {
         "union": (one | other).answer(),

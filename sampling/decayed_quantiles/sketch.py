@@ -9,15 +9,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...sketches.core.answers import finite
+from ...sketches.core.answers import quantile_answer
 from ...sketches.core.numbers import as_numbers
 from ...sketches.core.parameters import real, seconds
 from ...sketches.core.protocol import Sketch, SketchError
 from ...sketches.core.times import as_times
 from ..core.decay import HalfLife, moved
 
-USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-"""The quantiles that `answer` gives."""
 _HEAD = struct.Struct("<4sBxxxddqqI4x")
 _MAGIC, _VERSION = b"SGDQ", 1
 _FINEST, _COARSEST = 1e-4, 0.5
@@ -174,11 +172,7 @@ class DecayedQuantiles(Sketch):
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles with their bounds; no quantiles while empty."""
-        rows = []
-        for q in USUAL_QUANTILES if self._n else ():
-            lower, upper = self.quantile_bounds(q)
-            rows.append({"q": q, "value": self.quantile(q), "lower": lower, "upper": upper})
-        return finite({"n": self._n, "quantiles": rows})
+        return quantile_answer(self)
 
     def to_bytes(self) -> bytes:
         """Half-life, accuracy, epoch, n, number of buckets (48 bytes); keys and weights, 8 bytes each."""

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from ..core.aggregated import Aggregated
+from ..core.answers import USUAL_QUANTILES
 from ..core.column_kinds import long_or_double
 from ..core.group_numbers import as_groups
 from ..core.image_columns import as_images, image_column
 from ..core.numbers import as_numbers
 from ..core.protocol import Groups
 from .estimate import quantiles, seen_by
-from .sketch import USUAL_QUANTILES, DDSketch, Kind, _known
+from .sketch import DDSketch, Kind, _known
 from .store import Store
 
 

@@ -6,16 +6,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..core.answers import finite
+from ..core.answers import USUAL_QUANTILES, finite
 from ..core.numbers import as_numbers
 from ..core.parameters import one_of
 from ..core.protocol import Sketch, SketchError
 from .estimate import Found, quantiles, seen_by
 from .store import Store, read_image
-
-USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-"""The quantiles that `answer` gives."""
-
 
 Kind = Literal["double", "long"]
 

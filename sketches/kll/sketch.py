@@ -7,14 +7,11 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ..core.answers import finite
+from ..core.answers import quantile_answer
 from ..core.numbers import as_numbers
 from ..core.protocol import Sketch, SketchError, told_kind
 from .levels import normalized_rank_error
 from .store import DTYPES, Kind, Store
-
-USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-"""The quantiles that `answer` gives."""
 
 
 class KLL(Sketch):
@@ -169,11 +166,7 @@ class KLL(Sketch):
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles with their bounds; no quantiles while empty."""
-        rows = []
-        for q in USUAL_QUANTILES if self.n else ():
-            lower, upper = self.quantile_bounds(q)
-            rows.append({"q": q, "value": self.quantile(q), "lower": lower, "upper": upper})
-        return finite({"n": self.n, "quantiles": rows})
+        return quantile_answer(self)
 
     def copy(self) -> Self:
         """An independent equal sketch whose coins fall alike."""

@@ -14,9 +14,6 @@ import numpy as np
 
 from ..core.protocol import Sketch, SketchError
 
-USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-"""The quantiles that `answer` gives."""
-
 
 def read_checked(family: str, data: bytes, fault: str, read: Callable[[bytes], Any]) -> Any:
     """The package's sketch of those bytes, unless a fault was found. Raises `SketchError` for broken ones."""

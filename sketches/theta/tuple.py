@@ -251,7 +251,10 @@ class TupleGroups(OneByOne):
     """
 
     aggregate: ClassVar = Aggregated(
-        {"lg_k": 12, "kind": "double", "mode": "sum"}, inputs=("value",), of_column=hashable
+        {"lg_k": 12, "kind": "double", "mode": "sum"},
+        inputs=("value",),
+        of_column=hashable,
+        kinds=("integer",),
     )
 
     _single = Tuple

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
-from ...core.answers import finite
+from ...core.answers import quantile_answer
 from ...core.numbers import as_numbers
 from ...core.parameters import whole
 from ...core.protocol import SketchError
-from ..package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
+from ..package_quantiles import PackageQuantiles, read_checked
 from .images import MOST, compacted
 
 
@@ -85,10 +85,12 @@ class ClassicQuantiles(PackageQuantiles):
         rank, error = self.rank(x), self.normalized_rank_error()
         return max(rank - error, 0.0), min(rank + error, 1.0)
 
+    def quantile_bounds(self, q: float) -> tuple[float, float]:
+        """The values between which the true quantile lies at 99 % confidence."""
+        error = self.normalized_rank_error()
+        lower, upper = self.quantiles(np.clip([q - error, q + error], 0, 1))
+        return lower, upper
+
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles with bounds at 99 % confidence."""
-        error, rows = self.normalized_rank_error(), []
-        for q in USUAL_QUANTILES if self.n else ():
-            lower, value, upper = self.quantiles(np.clip([q - error, q, q + error], 0, 1))
-            rows.append({"q": q, "value": value, "lower": lower, "upper": upper})
-        return finite({"n": self.n, "quantiles": rows})
+        return quantile_answer(self)

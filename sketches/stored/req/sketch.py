@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
-from ...core.answers import finite
+from ...core.answers import quantile_answer
 from ...core.numbers import as_numbers
 from ...core.parameters import flag, whole
 from ...core.protocol import SketchError
-from ..package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
+from ..package_quantiles import PackageQuantiles, read_checked
 from .images import image_fault
 
 
@@ -82,15 +82,12 @@ class REQ(PackageQuantiles):
             self._peer.get_rank_upper_bound(rank, std_devs),
         )
 
+    def quantile_bounds(self, q: float) -> tuple[float, float]:
+        """The values between which the true quantile lies, at two standard deviations."""
+        edges = [self._peer.get_rank_lower_bound(q, 2), self._peer.get_rank_upper_bound(q, 2)]
+        lower, upper = self.quantiles(np.clip(edges, 0, 1))
+        return lower, upper
+
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles with bounds at two standard deviations."""
-        rows = []
-        for q in USUAL_QUANTILES if self.n else ():
-            edges = [
-                self._peer.get_rank_lower_bound(q, 2),
-                q,
-                self._peer.get_rank_upper_bound(q, 2),
-            ]
-            lower, value, upper = self.quantiles(np.clip(edges, 0, 1))
-            rows.append({"q": q, "value": value, "lower": lower, "upper": upper})
-        return finite({"n": self.n, "quantiles": rows})
+        return quantile_answer(self)

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
+from ...core.answers import quantile_answer
 from ...core.numbers import as_numbers
 from ...core.parameters import whole
 from ...core.protocol import SketchError
-from ..package_quantiles import USUAL_QUANTILES, PackageQuantiles, read_checked
+from ..package_quantiles import PackageQuantiles, read_checked
 from .images import SINGLE, clusters, image_fault
 
 
@@ -82,8 +83,4 @@ class TDigest(PackageQuantiles):
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles, without bounds, for none are promised."""
-        rows = [
-            {"q": q, "value": self.quantile(q), "lower": None, "upper": None}
-            for q in (USUAL_QUANTILES if self.n else ())
-        ]
-        return {"n": self.n, "quantiles": rows}
+        return quantile_answer(self)

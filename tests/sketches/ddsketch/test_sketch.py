@@ -13,10 +13,10 @@ import pytest
 from ddsketch.pb import ddsketch_pb2
 from ddsketch.pb.proto import DDSketchProto
 
+from streamgauge.sketches.core.answers import USUAL_QUANTILES
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
 from streamgauge.sketches.ddsketch import slots as ddsketch_slots
-from streamgauge.sketches.ddsketch.sketch import USUAL_QUANTILES
 
 QS = [0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1]
 _rng = np.random.default_rng(17)

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgauge.sketches.core.answers import USUAL_QUANTILES
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.kll import KLL, KLLGroups
 from streamgauge.sketches.kll import blocks as kll_blocks
-from streamgauge.sketches.kll import sketch as kll
 from streamgauge.sketches.kll import sort as kll_sort
 from streamgauge.sketches.kll import update as kll_update
 from streamgauge.sketches.kll.levels import normalized_rank_error
@@ -277,7 +277,7 @@ def test_wrong_questions_name_what_was_wrong() -> None:
 def test_answer_and_repr() -> None:
     sketch = KLL(seed=2).update(np.arange(10_000.0))
     answer = sketch.answer()
-    assert answer["n"] == 10_000 and [row["q"] for row in answer["quantiles"]] == list(kll.USUAL_QUANTILES)
+    assert answer["n"] == 10_000 and [row["q"] for row in answer["quantiles"]] == list(USUAL_QUANTILES)
     assert all(row["lower"] <= row["value"] <= row["upper"] for row in answer["quantiles"])
     assert "n=10000" in repr(sketch) and "1.33%" in repr(sketch) and "empty" in repr(KLL())
     assert KLL().answer() == {"n": 0, "quantiles": []}
