@@ -127,7 +127,7 @@ if TYPE_CHECKING:
     from .sketches.theta import Tuple as Tuple
     from .spark_udafs.frames import sketch as sketch
     from .spark_udafs.frames import window as window
-    from .spark_udafs.functions import register as register
+    from .spark_udafs.functions.registering import register as register
     from .spark_udafs.parquet.sketching import sketch_parquet as sketch_parquet
     from .spark_udafs.rollup import rollup as rollup
     from .spark_udafs.run import account_of as account_of
@@ -202,7 +202,7 @@ _EXPORTS: dict[str, str] = {
     "raw": ".operators.formats.text",
     "read_rules": ".operators.rules.written",
     "read_table": ".operators.table.stored",
-    "register": ".spark_udafs.functions",
+    "register": ".spark_udafs.functions.registering",
     "reset": ".operators.consumer.group.reset",
     "rollup": ".spark_udafs.rollup",
     "session": ".spark_udafs.session",

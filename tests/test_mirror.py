@@ -111,6 +111,8 @@ TOGETHER = {
     "sketches/stored/req/images.py": "sketches/stored/test_package_quantiles.py",
     "sketches/stored/req/sketch.py": "sketches/stored/test_package_quantiles.py",
     "sketches/stored/tdigest/sketch.py": "sketches/stored/test_package_quantiles.py",
+    "spark_udafs/functions/describing.py": "spark_udafs/functions/test_catalogue.py",
+    "spark_udafs/functions/questions.py": "spark_udafs/functions/test_scalars.py",
     "spark_udafs/merge/catalyst.py": "spark_udafs/merge/test_plan.py",
     "spark_udafs/merge/forms.py": "spark_udafs/merge/test_plan.py",
     "spark_udafs/merge/partials.py": "spark_udafs/merge/test_plan.py",

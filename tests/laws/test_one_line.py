@@ -21,7 +21,7 @@ from streamgauge.operators import families
 from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.operators.definition.asking import signature, written
 from streamgauge.operators.warm.steps import steps
-from streamgauge.spark_udafs import functions
+from streamgauge.spark_udafs.functions.registering import register
 
 from . import promises
 from .families import under_law
@@ -115,7 +115,7 @@ def test_a_stream_keeps_it(tally: families.Family) -> None:
 
 def test_spark_gets_functions_of_it(tally: families.Family) -> None:
     session = MagicMock()
-    names = functions.register(session)
+    names = register(session)
     assert {"sketch_tally", "merge_tally", "answer_tally"} <= set(names)
     given = {
         name: function.func for name, function in (call.args for call in session.udf.register.mock_calls)

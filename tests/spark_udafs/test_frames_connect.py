@@ -16,7 +16,8 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 import polars as pl
 from pyspark.sql import SparkSession
 
-from streamgauge import Stream, count, distinct, json, quantiles, query, sample, top_k
+import streamgauge.functions as S
+from streamgauge import Stream, count, distinct, json, quantiles, query, register, sample, top_k
 from streamgauge.spark_udafs.frames import sketch, window
 from streamgauge.spark_udafs.run import on_spark
 from streamgauge.spark_udafs.tables import as_table
@@ -29,6 +30,15 @@ table = query(as_table(found))
 print(table.sort("window_start")["n"].to_list(), table["tags"].list.len().to_list())
 table = query(as_table(asked.agg(n=count(), ids=quantiles("id"))))
 print(sorted(table["n"].to_list()), sorted(spread["n"] for spread in table["ids"]))
+
+register(spark)
+rows.createOrReplaceTempView("numbers")
+asked = "answer_top_k_string(sketch_top_k(tag, max_size => 64), 1).upper"
+(most,) = spark.sql(f"SELECT {asked} FROM numbers").first()
+users = rows.agg(S.sketch_distinct("id", lg_k=14).alias("ids"))
+twice = S.answer_distinct(S.union_distinct("ids", "ids"))
+(row,) = users.select(twice.alias("ids"), S.print_distinct("ids").alias("told")).collect()
+print(most, row.ids.lower <= 1000 <= row.ids.upper, "lg_k=14" in row.told)
 
 stream = Stream.from_kafka(
     sys.argv[2], value=json({"at": pl.Datetime("us")}), time="at", bootstrap_servers=sys.argv[1]
@@ -48,6 +58,9 @@ def test_frames_and_kafka_over_connect(kafka: Any, topic: Any, send: Any) -> Non
         text=True,
         timeout=240,
     )
-    assert done.stdout.splitlines() == ["[600, 400] [1, 1]", "[400, 600] [400, 600]", "[2]"], done.stderr[
-        -3000:
-    ]
+    assert done.stdout.splitlines() == [
+        "[600, 400] [1, 1]",
+        "[400, 600] [400, 600]",
+        "[143] True True",
+        "[2]",
+    ], done.stderr[-3000:]

@@ -1,0 +1,99 @@
+"""The aggregates among the functions: rows to a sketch, sketches to one."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from ...operators.definition.aggregate import Aggregate, aggregate
+from ...operators.definition.inputs import check_input, usable, within_reach
+from ...operators.families import MOMENT, family
+from .arguments import constant
+from .reading import read, read_options
+
+
+def sketch_of(name: str, seeds: TaskSeeds, arguments: dict[str, Any]) -> bytes:
+    """The sketch of a group's rows: the column, the family's further inputs, and constants for its options.
+
+    Raises `TypeError` for columns that the family doesn't take, `SketchError` for options out of range.
+    """
+    line, function = family(name), f"sketch_{name}"
+    column = arguments["column"]
+    inputs = {one: arguments[one] for one in line.inputs}
+    options = {
+        one: constant(function, one, arguments[one], default)
+        # A group without rows has no constants either; its sketch is empty whatever they are.
+        for one, default in line.params.items()
+        if one in arguments and len(column)
+    }
+    named = {one: one for one in line.inputs if one not in MOMENT}
+    return sketched(aggregate(name, "column", **named, **options), seeds.next(), column, inputs)
+
+
+def sketched(asked: Aggregate, seed: int, column: pa.Array, inputs: Mapping[str, pa.Array]) -> bytes:
+    """The sketch of a column, and of the family's further inputs by their names.
+
+    Raises `TypeError` for columns of types that the family doesn't take.
+    """
+    column, given = within_reach(column), dict(inputs)
+    for one, values in given.items():
+        check_input(one, one, values.type)
+        if one == "time":
+            column, given[one] = _timed(column, within_reach(values))
+    column, given = usable(column, given)
+    groups = asked.typed(column.type).groups(1, seed=seed)
+    groups.update(np.zeros(len(column), np.int64), column, **given)
+    return groups.to_arrow()[0].as_py()
+
+
+def merged(name: str, kind: str, arguments: dict[str, Any]) -> bytes | None:
+    """A group's sketches in one; null for none. Raises `SketchError` for what can't be merged."""
+    function, line = f"merge_{name}", family(name)
+    images = arguments["sketch"].drop_null()
+    if not len(images):
+        return None
+    options = {
+        one: constant(function, one, arguments[one], like)
+        for one, like in read_options(line).items()
+        if one in arguments and arguments[one].null_count < len(arguments[one])
+    }
+    # One sketch at a time: in memory each may be a hundred times as large as its bytes.
+    sketches = (read(function, line, kind, image.as_py(), options) for image in images)
+    whole = next(sketches)
+    for sketch in sketches:
+        whole.merge(sketch)
+    return whole.to_bytes()
+
+
+class TaskSeeds:
+    """Seeds for the samples of a task's groups: others for each, the same where Spark repeats a task.
+
+    `salt` tells one driver from another, since the stages of each begin at 0.
+    """
+
+    def __init__(self, salt: int) -> None:
+        self._salt = salt
+        self._given = 0
+
+    def next(self) -> int:
+        """A seed for the next group."""
+        task = TaskContext.get()
+        place = (0, 0) if task is None else (task.stageId(), task.partitionId())
+        self._given += 1
+        return zlib.crc32(repr((self._salt, *place, self._given)).encode())
+
+
+def _timed(column: pa.Array, time: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Both with null and 1970 in rows without a time, which are skipped."""
+    if not time.null_count:
+        return column, time
+    there = pc.is_valid(time)
+    return pc.if_else(there, column, pa.scalar(None, column.type)), time.fill_null(
+        pa.scalar(0).cast(time.type)
+    )

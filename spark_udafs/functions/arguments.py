@@ -1,0 +1,78 @@
+"""What a call in SQL gives a function: columns by position or by name, and constants among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from inspect import Parameter, Signature
+from typing import Any
+
+import pyarrow as pa
+
+from ...sketches.core.protocol import SketchError
+
+
+def signature(columns: Sequence[str], options: Mapping[str, Any]) -> Signature:
+    """Columns, which must be given, then options with their defaults.
+
+    >>> str(signature(["column"], {"lg_k": 12}))
+    '(column, lg_k=12)'
+    """
+    either = Parameter.POSITIONAL_OR_KEYWORD
+    needed = [Parameter(name, either) for name in columns]
+    return Signature([*needed, *(Parameter(name, either, default=d) for name, d in options.items())])
+
+
+def bound(
+    function: str,
+    columns: Sequence[str],
+    options: Mapping[str, Any],
+    given: Sequence[Any],
+    named: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The arguments of a call by their names, without those left out. Raises `TypeError` for other calls.
+
+    >>> bound("sketch_distinct", ["column"], {"lg_k": 12}, ["user"], {"lg_k": 11})
+    {'column': 'user', 'lg_k': 11}
+    """
+    takes = signature(columns, options)
+    try:
+        return dict(takes.bind(*given, **named).arguments)
+    except TypeError as error:
+        raise TypeError(f"{function}{takes}: {error}") from None
+
+
+def constant(function: str, name: str, column: pa.Array, default: Any) -> Any:
+    """The one value of a column that is an option, as the kind of value its default is.
+
+    An interval is its seconds. Raises `SketchError` for a column of several values, for null, and for values
+    of another kind.
+
+    >>> constant("sketch_quantiles", "relative_accuracy", pa.array([Decimal("0.01")] * 2), 0.02)
+    0.01
+    """
+    values = column.unique().to_pylist()
+    if len(values) != 1 or values[0] is None:
+        got = "null" if values == [None] else f"{len(values)} values"
+        raise SketchError(f"{function}: {name} is one constant for all rows of a group, got {got}")
+    return converted(function, name, values[0], default)
+
+
+def converted(function: str, name: str, value: Any, default: Any) -> Any:
+    """A value in Python as the kind that an option's default is. Raises `SketchError` for other kinds.
+
+    >>> converted("sketch_distinct", "lg_k", Decimal(11), 12)
+    11
+    """
+    wanted = type(default)
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) is (wanted is bool):
+        if wanted is float and isinstance(value, (int, float, Decimal)):
+            return float(value)
+        if wanted is int and isinstance(value, (int, float, Decimal)) and value == int(value):
+            return int(value)
+        if wanted in (str, bool) and isinstance(value, wanted):
+            return value
+    raise SketchError(f"{function}: {name} is of the kind of {default!r}, got {value!r}")

@@ -1,0 +1,166 @@
+"""The table of functions: which there are, what each takes, returns and says, and what runs in a worker.
+
+A function's name is VERB_NAME, with _KIND after it where bytes don't say what kind of items they hold; NAME
+is an aggregate's. The registry's families give the names, and what their sketches can be asked the verbs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import getdoc
+from inspect import signature as signature_of
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+
+from ...operators.definition.asking import asking
+from ...operators.families import FAMILIES, Family
+from .aggregates import TaskSeeds, merged, sketch_of
+from .arguments import bound, signature
+from .questions import item_kinds, question_of
+from .reading import read_options
+from .scalars import asked_each, read_states
+
+VERBS = {
+    "sketch": "aggregates a column into a sketch",
+    "merge": "aggregates sketches into one",
+    "answer": "gives a sketch's answer with its bounds",
+    "count": "gives how often an item occurred, with bounds",
+    "rank": "gives the share of values that are at most `value`, with bounds",
+    "contains": "tells whether an item may be in a sketch; false is certain",
+    "union": "unites two sketches",
+    "intersect": "gives the sketch of what two sketches have in common",
+    "subtract": "gives the sketch of what the first has and the other has not",
+    "compare": "gives union, intersection, difference and Jaccard index of two sketches, with bounds",
+    "print": "describes a sketch in words",
+    "to_spark": "writes a sketch in the form that Spark's own functions read",
+    "from_spark": "reads the form that Spark's own function writes",
+}
+"""What the functions of each verb do."""
+
+Arguments = dict[str, pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFunction:
+    """One function: its name, arguments and result, and what it says of itself.
+
+    `columns` are the arguments that must be given, `options` those that may be, with their defaults; the
+    default None depends on the sketch. `work` takes the arguments as Arrow arrays by their names.
+    """
+
+    name: str
+    verb: str
+    line: Family
+    columns: tuple[str, ...]
+    options: Mapping[str, Any]
+    returns: pa.DataType
+    work: Callable[[Arguments], Any] = field(repr=False)
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether it takes a group's rows to one value."""
+        return self.verb in ("sketch", "merge")
+
+    @property
+    def usage(self) -> str:
+        """How it is called.
+
+        >>> catalogue()["sketch_distinct"].usage
+        'sketch_distinct(column, lg_k=12)'
+        """
+        return f"{self.name}{signature(self.columns, self.options)}"
+
+    @property
+    def says(self) -> str:
+        """What it does, and what its family is.
+
+        >>> catalogue()["merge_cpc"].says
+        'aggregates sketches into one (How many different values, in the fewest bytes: CPC)'
+        """
+        about = (getdoc(asking(self.line.name)) or "").partition("\n\n")[0].replace("\n", " ")
+        return f"{VERBS[self.verb]} ({about.partition(';')[0].rstrip('.')})"
+
+    @property
+    def result(self) -> str:
+        """Its result's type in SQL.
+
+        >>> catalogue()["answer_distinct"].result
+        'struct<estimate:double,lower:double,upper:double>'
+        """
+        return from_arrow_type(self.returns).simpleString()
+
+    @property
+    def example(self) -> str:
+        """A call of it, on columns that are called as its arguments are.
+
+        >>> catalogue()["answer_top_k_string"].example
+        'answer_top_k_string(sketch, 10)'
+        """
+        given = {name: _literal(value) for name, value in self.options.items() if value is not None}
+        told = [f"{name} => {value}" if self.aggregates else value for name, value in given.items()]
+        return f"{self.name}({', '.join([*self.columns, *told])})"
+
+    def run(self) -> Callable[..., Any]:
+        """What runs in a worker. Spark reads off its hints whether it aggregates."""
+        name, columns, options, work = self.name, self.columns, dict(self.options), self.work
+
+        def aggregated(*given: pa.Array, **named: pa.Array) -> bytes:
+            return work(bound(name, columns, options, given, named))
+
+        def asked(*given: pa.Array, **named: pa.Array) -> pa.Array:
+            return work(bound(name, columns, options, given, named))
+
+        found = aggregated if self.aggregates else asked
+        found.__name__ = found.__qualname__ = name
+        return found
+
+
+def catalogue() -> Mapping[str, SqlFunction]:
+    """All functions by name.
+
+    >>> [name for name in catalogue() if name.endswith("_membership")]  # doctest: +NORMALIZE_WHITESPACE
+    ['sketch_membership', 'merge_membership', 'answer_membership', 'contains_membership', 'union_membership',
+     'intersect_membership', 'print_membership']
+    """
+    lines = [line for line in FAMILIES.values() if not line.exact]
+    return {function.name: function for line in lines for function in _functions(line)}
+
+
+def _functions(line: Family) -> Iterator[SqlFunction]:
+    binary = pa.binary()
+    # Another salt for each driver, so that the samples of two are drawn independently.
+    sketching = partial(sketch_of, line.name, TaskSeeds(secrets.randbits(32)))
+    columns, options = ("column", *line.inputs), _options(line)
+    yield SqlFunction(f"sketch_{line.name}", "sketch", line, columns, options, binary, sketching)
+    reading = dict.fromkeys(read_options(line))
+    for kind in ("", *line.asked.kinds):
+        name = "_".join(filter(None, ("merge", line.name, kind)))
+        work: Callable[[Arguments], Any] = partial(merged, line.name, kind)
+        yield SqlFunction(name, "merge", line, ("sketch",), reading, binary, work)
+    for verb in VERBS:
+        for kind in ("", *item_kinds(line)):
+            asked = question_of(verb, line, kind)
+            if asked is None:
+                continue
+            name = "_".join(filter(None, (verb, line.name, kind)))
+            work = partial(asked_each, verb, line.name, kind)
+            given = {**asked.options, **reading}
+            yield SqlFunction(name, verb, line, ("sketch", *asked.columns), given, asked.returns, work)
+    if line.name == "top_k":
+        yield SqlFunction("from_spark_top_k", "from_spark", line, ("state",), {}, binary, read_states)
+
+
+def _literal(value: Any) -> str:
+    """A value of Python in SQL."""
+    return f"'{value}'" if isinstance(value, str) else str(value).lower()
+
+
+def _options(line: Family) -> dict[str, Any]:
+    """The parameters of a family's sketches, in the order in which Python takes them."""
+    order = signature_of(asking(line.name)).parameters
+    return {name: line.params[name] for name in order if name in line.params}

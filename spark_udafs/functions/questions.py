@@ -1,0 +1,252 @@
+"""What functions ask of one sketch: the types of the answers, and how they are found.
+
+A question is asked of any family that can answer it, by the methods of its sketches. Unions and differences
+are questions too: their answer is a sketch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from ...operators.families import Family
+from ...operators.table.sets import compared
+from ...sampling.core.bottom_k import plain
+from ...sketches.core.answers import USUAL_QUANTILES, quantile_rows
+from ...sketches.core.columns import as_values
+from ...sketches.core.distinct_counter import DistinctCounter
+from ...sketches.core.protocol import SketchError
+from ...sketches.frequent_items.approx_top_k import state_type, to_state
+from .arguments import converted
+
+_LONG, _DOUBLE, _TEXT = pa.int64(), pa.float64(), pa.string()
+_ITEM: dict[str, pa.DataType] = {
+    "": _TEXT,
+    "string": _TEXT,
+    "long": _LONG,
+    "double": _DOUBLE,
+    "float": pa.float32(),
+}
+"""The types of items and quantiles by the kind in a function's name."""
+
+BOUNDED = pa.struct([("estimate", _DOUBLE), ("lower", _DOUBLE), ("upper", _DOUBLE)])
+COUNTED = pa.struct([("estimate", _LONG), ("lower", _LONG), ("upper", _LONG)])
+COMPARED = pa.struct([(name, BOUNDED) for name in ("union", "intersection", "difference", "jaccard")])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question: what it returns, its options, and the function that asks a sketch, given the options.
+
+    `columns` are what must be told beside the sketch.
+    """
+
+    returns: pa.DataType
+    ask: Callable[..., Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+
+
+def answer_of(line: Family, kind: str) -> Asked:
+    """The usual question of a family, to sketches of that kind of item."""
+    sketch: Any = line.sketch_class()
+    if hasattr(sketch, "quantiles"):
+        # A DDSketch of whole numbers may answer between two of them.
+        value = _ITEM[kind] if line.name == "kll_quantiles" and kind else _DOUBLE
+        row = pa.struct([("q", _DOUBLE), ("value", value), ("lower", value), ("upper", value)])
+        # Weighted DDSketches of others hold fractions of values.
+        n = _DOUBLE if line.name == "quantiles" else _LONG
+        return Asked(pa.struct([("n", n), ("quantiles", pa.list_(row))]), _quantiles, {"q": None})
+    if hasattr(sketch, "top"):
+        item = pa.struct([("item", _ITEM[kind]), *COUNTED])
+        return Asked(pa.list_(item), _top, dict(line.answer))
+    if hasattr(sketch, "strata"):
+        texts = [("key", _TEXT), ("n", _LONG), ("values", pa.list_(_TEXT)), ("error", _DOUBLE)]
+        return Asked(pa.struct([("n", _LONG), ("strata", pa.list_(pa.struct(texts)))]), _strata)
+    if hasattr(sketch, "samples"):
+        kept = pa.list_(pa.struct([("item", _ITEM[kind]), ("weight", _DOUBLE)]))
+        return Asked(pa.struct([("n", _LONG), ("weight", _DOUBLE), ("values", kept)]), _answer)
+    if hasattr(sketch, "values"):
+        fields = [("n", _LONG), ("values", pa.list_(_ITEM[kind])), ("error", _DOUBLE)]
+        return Asked(pa.struct(fields), _SAMPLES[kind])
+    if line.name == "sliding_distinct":
+        return Asked(BOUNDED, _lately, {"window": None})
+    if line.name in _OTHER:
+        return Asked(_OTHER[line.name], _answer)
+    return Asked(BOUNDED, _answer) if issubclass(sketch, DistinctCounter) else Asked(_TEXT, _told)
+
+
+def question_of(verb: str, line: Family, kind: str) -> Asked | None:
+    """What a verb asks of a family's sketches of that kind of item; None if they can't be asked that."""
+    sketch: Any = line.sketch_class()
+    other = ("other",)
+    if verb == "answer":
+        return answer_of(line, kind)
+    if kind not in ("", *line.asked.kinds):
+        return None
+    if verb == "rank" and hasattr(sketch, "rank"):
+        return Asked(BOUNDED, _rank, columns=("value",))
+    if verb == "count" and line.name in _COUNTING:
+        return Asked(COUNTED, _count, columns=("item",))
+    if verb == "contains" and hasattr(sketch, "contains"):
+        return Asked(pa.bool_(), _contains, columns=("item",))
+    if verb == "union":
+        return Asked(pa.binary(), _union, columns=other)
+    if verb == "intersect" and (hasattr(sketch, "__and__") or hasattr(sketch, "intersect")):
+        return Asked(pa.binary(), _intersect, columns=other)
+    if verb == "subtract" and hasattr(sketch, "__sub__"):
+        return Asked(pa.binary(), _subtract, columns=other)
+    if verb == "compare" and hasattr(sketch, "jaccard"):
+        return Asked(COMPARED, compared, columns=other)
+    if verb == "print":
+        return Asked(_TEXT, repr)
+    if verb == "to_spark" and line.name == "frequency":
+        return Asked(pa.binary(), _to_spark)
+    if verb == "to_spark" and line.name == "top_k":
+        return Asked(state_type(kind or "string"), _to_state)
+    return None
+
+
+def item_kinds(line: Family) -> tuple[str, ...]:
+    """The kinds of item that names of functions tell: those that bytes don't, and plain ones of samples."""
+    if line.asked.kinds:
+        return line.asked.kinds
+    sketch: Any = line.sketch_class()
+    return ("long", "double") if hasattr(sketch, "values") and not hasattr(sketch, "strata") else ()
+
+
+_OTHER = {
+    "frequency": pa.struct([("total", _LONG), ("error", _LONG), ("confidence", _DOUBLE)]),
+    "membership": pa.struct([("count", _LONG), ("rate", _DOUBLE)]),
+    "decayed_count": pa.struct([("n", _LONG), *BOUNDED]),
+    "tuple": pa.struct([*BOUNDED, ("totals", pa.list_(BOUNDED))]),
+}
+"""The types of other answers, by family; those of a family that isn't here are JSON."""
+
+
+_COUNTING = ("frequency", "top_k")
+"""Families that tell how often one item occurred."""
+
+
+def _answer(sketch: Any) -> Any:
+    return sketch.answer()
+
+
+def _told(sketch: Any) -> str:
+    return json.dumps(sketch.answer())
+
+
+def _quantiles(sketch: Any, q: Any = None) -> dict[str, Any]:
+    shares = USUAL_QUANTILES if q is None else q if isinstance(q, list) else [q]
+    rows = quantile_rows(sketch, [converted("answer", "q", share, 0.5) for share in shares])
+    names = ("q", "value", "lower", "upper")
+    return {"n": sketch.n, "quantiles": [dict(zip(names, row)) for row in rows]}
+
+
+def _top(sketch: Any, k: Any = 10) -> list[dict[str, Any]]:
+    return sketch.answer(converted("answer", "k", k, 10))
+
+
+def _lately(sketch: Any, window: Any = None) -> dict[str, float]:
+    span = window if window is None or isinstance(window, timedelta) else float(window)
+    lower, upper = sketch.bounds(window=span)
+    return {"estimate": sketch.estimate(window=span), "lower": lower, "upper": upper}
+
+
+def _rank(sketch: Any, value: Any) -> dict[str, Any] | None:
+    if not sketch.n:
+        return None
+    number = value[0].as_py()
+    if isinstance(number, date):  # and points in time, which are dates too
+        number = int(as_values(value).numbers[0])
+    elif isinstance(number, Decimal):
+        number = float(number)
+    bounds = sketch.rank_bounds(number) if hasattr(sketch, "rank_bounds") else (None, None)
+    return {"estimate": sketch.rank(number), "lower": bounds[0], "upper": bounds[1]}
+
+
+def _count(sketch: Any, item: pa.Array) -> dict[str, int]:
+    lower, upper = sketch.bounds(item)
+    return {"estimate": sketch.estimate(item), "lower": lower, "upper": upper}
+
+
+def _contains(sketch: Any, item: pa.Array) -> bool:
+    return item in sketch
+
+
+def _sample(sketch: Any, items: list[Any]) -> dict[str, Any]:
+    return {"n": sketch.n, "values": items, "error": sketch.error()}
+
+
+def _sampled_texts(sketch: Any) -> dict[str, Any]:
+    return _sample(sketch, [_text(item) for item in sketch.values().to_pylist()])
+
+
+def _sampled_longs(sketch: Any) -> dict[str, Any]:
+    return _sampled(sketch, "long", (_LONG,))
+
+
+def _sampled_doubles(sketch: Any) -> dict[str, Any]:
+    return _sampled(sketch, "double", (_LONG, _DOUBLE))
+
+
+def _sampled(sketch: Any, kind: str, types: tuple[pa.DataType, ...]) -> dict[str, Any]:
+    items = sketch.values()
+    if len(items) and items.type not in types:
+        raise SketchError(
+            f"{sketch.family}: holds items of the type {items.type}, not {kind}s; "
+            "the function without a kind in its name gives any as text"
+        )
+    return _sample(sketch, items.to_pylist())
+
+
+_SAMPLES: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "": _sampled_texts,
+    "long": _sampled_longs,
+    "double": _sampled_doubles,
+}
+
+
+def _strata(sketch: Any) -> dict[str, Any]:
+    found = sketch.answer()
+    for row in found["strata"]:
+        row["key"], row["values"] = _text(row["key"]), [_text(value) for value in row["values"]]
+    return found
+
+
+def _text(value: Any) -> str | None:
+    """An item as text: strings, times and decimals as they are, all else as JSON.
+
+    >>> _text("a"), _text(1), _text({"user": "ann"})
+    ('a', '1', '{"user": "ann"}')
+    """
+    told = plain(value)
+    return told if told is None or isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+
+
+def _union(sketch: Any, other: Any) -> bytes:
+    return (sketch | other).to_bytes()
+
+
+def _intersect(sketch: Any, other: Any) -> bytes:
+    both = sketch & other if hasattr(sketch, "__and__") else sketch.intersect(other)
+    return both.to_bytes()
+
+
+def _subtract(sketch: Any, other: Any) -> bytes:
+    return (sketch - other).to_bytes()
+
+
+def _to_spark(sketch: Any) -> bytes:
+    return sketch.to_spark()
+
+
+def _to_state(sketch: Any) -> dict[str, Any]:
+    image = pa.array([sketch.to_bytes()], pa.binary())
+    return to_state(image, sketch.kind, sketch.max_size)[0].as_py()

@@ -1,0 +1,40 @@
+"""Bytes read as sketches, by what a function's name and options tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+from ...operators.families import Family
+from ...sketches.core.protocol import SketchError
+
+_LIKE = {"lg_k": 12, "mode": "sum"}
+"""Values of the kind that an option of reading has."""
+
+
+def read_options(line: Family) -> dict[str, Any]:
+    """What reading takes beside the bytes and the kind of item, as they don't tell it, and a value like it.
+
+    >>> from ...operators.families import FAMILIES
+    >>> read_options(FAMILIES["distinct_set"])
+    {'lg_k': 12}
+    """
+    sketch: Any = line.sketch_class()
+    return {name: _LIKE[name] for name in signature(sketch.from_bytes).parameters if name in _LIKE}
+
+
+def read(function: str, line: Family, kind: str, image: bytes, options: Mapping[str, Any]) -> Any:
+    """The sketch of bytes that hold items of that kind.
+
+    Raises `SketchError` for other bytes, and where the kind must be told and is not: bytes read as the wrong
+    kind would still look like a sketch.
+    """
+    if line.asked.must_tell_kind and not kind:
+        told = ", ".join(f"{function}_{one}" for one in line.asked.kinds)
+        raise SketchError(
+            f"{function}: the bytes of such a sketch don't say what kind of items it holds; write {told}"
+        )
+    more = {"kind": kind} if kind in line.asked.kinds else {}
+    sketch: Any = line.sketch_class()
+    return sketch.from_bytes(image, **more, **options)

@@ -1,0 +1,78 @@
+"""Sketches as functions of a Spark session: one call registers them for SQL.
+
+    register(spark)
+    spark.sql("SELECT lang, answer_distinct(sketch_distinct(user)).estimate FROM posts GROUP BY lang")
+
+A Python aggregate sees all rows of a group in one place, so `frames.sketch` is faster for large groups. Spark
+takes Python aggregates in groups and in OVER, but not in streams, beside its own aggregates or with FILTER:
+`frames.sketch` is for these.
+
+Overlapping windows hold rows twice. When you roll such a table up in SQL, keep only windows that lie end to
+end: for windows of two minutes, ``WHERE unix_micros(window_start) % 120000000 = 0``.
+`operators.table.merge.merge` does this by itself.
+
+Spark does not tell a function the collation of a string, so strings that differ but compare as equal under
+their collation are counted apart. Pass ``lower(...)`` of them. `frames.sketch` sees the collation and refuses
+such columns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..kafka.source import KafkaSketchSource
+from .catalogue import catalogue
+from .columns import arrow_function
+from .describing import describe
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> list[str]:
+    """Register this package's SQL functions and its Kafka source in a session; returns the functions' names.
+
+    A name is a verb and the name of an aggregate, such as ``distinct`` or ``top_k``. Each answer has the
+    error that the aggregate promises.
+
+    - ``sketch_NAME(column)`` aggregates a column into a sketch (binary). What an aggregate needs beside its
+      column follows it, ``sketch_weighted_sample(item, weight)``, ``sketch_decayed_count(item, time)``; then
+      come its parameters, by place or by name: ``sketch_distinct(user, lg_k => 11)``.
+    - ``merge_NAME(sketch)`` aggregates sketches into one, ``union_NAME(one, other)`` unites two. What Spark
+      merges itself, with ``hll_union_agg`` and the like, it merges faster.
+    - ``answer_NAME(sketch)`` gives the answer with its bounds, as a struct; quantiles of your choice with
+      ``answer_quantiles(sketch, 0.99)`` or ``array(0.5, 0.99)``, more items with ``(sketch, 20)``.
+    - ``count_frequency(sketch, item)`` says how often an item occurred, ``contains_membership(sketch, item)``
+      whether it may have, ``rank_quantiles(sketch, value)`` the share of values up to one.
+    - ``intersect_``, ``subtract_`` and ``compare_distinct_set(one, other)`` are for sets.
+      ``print_NAME(sketch)`` describes any sketch.
+    - ``to_spark_frequency``, ``to_spark_top_k_string`` and ``from_spark_top_k`` convert where Spark's own
+      form is another; all else that Spark has, it reads and writes in the same bytes.
+
+    The bytes of some families don't say what kind of items they hold; there the function's name does, as in
+    Spark: ``answer_kll_quantiles_double``, ``_long`` (whole numbers, dates, and timestamps in microseconds
+    since 1970) and ``_float``, ``answer_top_k_string`` and ``_long``, ``answer_var_opt_string``, ``_long``
+    and ``_double``. The name without a kind raises `SketchError`, since an answer read as the wrong kind
+    would still look like an answer. Items of samples are given as text, or typed by ``answer_sample_long``
+    and ``_double``.
+
+    ``SHOW FUNCTIONS LIKE '*_distinct'`` finds them, ``DESCRIBE FUNCTION EXTENDED sketch_distinct`` says what
+    one takes. Over Spark Connect, whose server takes no descriptions, ``help`` does, of the function of the
+    same name in `streamgauge.functions`.
+
+    The source is ``spark.readStream.format("streamgauge-kafka")``: Kafka messages in the columns, and with
+    the options, of Spark's own Kafka source, without its jars.
+
+    >>> names = register(spark)
+    >>> rows = [("ann", "en"), ("bob", "en"), ("eve", "de")]
+    >>> posts = spark.createDataFrame(rows, "user string, lang string")
+    >>> posts.createOrReplaceTempView("posts")
+    >>> spark.sql("SELECT answer_distinct(sketch_distinct(user)) users FROM posts WHERE lang = 'de'").first()
+    Row(users=Row(estimate=1.0, lower=1.0, upper=1.0))
+    """
+    functions = catalogue()
+    for name, function in functions.items():
+        spark.udf.register(name, arrow_function(function))
+    describe(spark, functions.values())
+    spark.dataSource.register(KafkaSketchSource)
+    return list(functions)

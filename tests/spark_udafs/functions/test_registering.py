@@ -1,0 +1,180 @@
+"""Sketches by name in SQL: one query that asks everything, and what Spark says of them and refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, Window
+from pyspark.sql import functions as F
+
+import streamgauge.functions as S
+from streamgauge import register
+from streamgauge.operators.definition.aggregates import kll_quantiles, top_k
+from streamgauge.operators.families import FAMILIES
+from streamgauge.sketches.hll import HLL
+from streamgauge.spark_udafs.frames import sketch
+
+pytestmark = pytest.mark.spark
+
+N = 10_000
+GIVEN = {"time": "timestamp_micros(id)", "weight": "id", "key": "item", "value": "id"}
+
+
+@pytest.fixture(scope="module")
+def rows(spark: Any) -> Any:
+    """Ten thousand ids, each item of ten as often as any other, in two groups."""
+    names = register(spark)
+    assert len(set(names)) == len(names) > 150
+    frame = spark.range(N).selectExpr("id", "cast(id % 10 as string) item", "id % 2 half")
+    frame.createOrReplaceTempView("sketched_rows")
+    return frame
+
+
+@pytest.fixture(scope="module")
+def found(spark: Any, rows: Any) -> Row:
+    """One row that has every sketch's answer, and those to questions of one's choice."""
+    asked, sketched = [], []
+    for name, line in FAMILIES.items():
+        if not line.exact:
+            given = ", ".join(["id", *(GIVEN[one] for one in line.inputs)])
+            sketched.append(f"sketch_{name}({given}) {name}")
+            kind = "_long" if line.asked.must_tell_kind else ""
+            asked += [f"answer_{name}{kind}({name}) {name}", f"print_{name}{kind}({name}) told_{name}"]
+    inner = [
+        "sketch_distinct(id, 10) small",
+        "sketch_quantiles(id, relative_accuracy => 0.005) fine",
+        "sketch_frequency(item, 0.01, confidence => 0.9) items",
+        "sketch_membership(item, 100) seen",
+        "sketch_top_k(item, max_size => 64) words",
+        "sketch_decayed_count(item, timestamp_seconds(id), interval 10 minutes) decayed",
+        "sketch_distinct_set(CASE WHEN id < 600 THEN id END) a",
+        "sketch_distinct_set(CASE WHEN id >= 400 AND id < 1000 THEN id END) b",
+        "sketch_sample(id, k => 3) few",
+    ]
+    outer = [
+        "print_distinct(small) small",
+        "answer_quantiles(fine, 0.99) one",
+        "answer_quantiles(fine, array(0.5, 0.9)) two",
+        "rank_quantiles(fine, 2500) rank",
+        "count_frequency(items, '3') three",
+        "contains_membership(seen, '3') yes",
+        "contains_membership(seen, 'x') no",
+        "answer_top_k_string(words, 2) most",
+        "count_top_k_string(words, '3') top_three",
+        "answer_decayed_count(decayed) faded",
+        "compare_distinct_set(a, b) compared",
+        "answer_distinct_set(union_distinct_set(a, b, 14)) united",
+        "answer_sample_long(few).values drawn",
+        "answer_distinct(CAST(NULL AS BINARY)) nothing",
+    ]
+    row = spark.sql(
+        f"SELECT {', '.join(asked + outer)} FROM (SELECT {', '.join(sketched + inner)} FROM sketched_rows)"
+    ).first()
+    assert row is not None
+    return row
+
+
+def test_every_sketch_has_its_functions_in_sql(found: Row) -> None:
+    for name, line in FAMILIES.items():
+        if not line.exact:
+            assert found[name] and line.class_name in found[f"told_{name}"]
+    for name in ("distinct", "distinct_set", "cpc", "tuple", "sliding_distinct"):
+        assert found[name].lower <= N <= found[name].upper
+    for name in ("quantiles", "kll_quantiles", "classic_quantiles", "req"):
+        middle = found[name].quantiles[1]
+        assert middle.q == 0.5 and middle.lower <= N / 2 <= middle.upper and found[name].n == N
+    assert found.kll_quantiles.quantiles[1].value.__class__ is int
+    assert found.decayed_count.n == N and found.tuple.totals[0].lower < sum(range(N))
+    assert found.weighted_sample.error is None and 0 < found["sample"].error < 1
+    assert {stratum.key for stratum in found.stratified_sample.strata} == {str(n) for n in range(10)}
+    assert found.var_opt.values[0].weight > 0 and found.top_k[0].upper >= 1
+
+
+def test_parameters_and_questions_of_ones_choice(found: Row) -> None:
+    assert "lg_k=10" in found.small
+    assert [row.q for row in found.two.quantiles] == [0.5, 0.9] and len(found.one.quantiles) == 1
+    assert found.one.quantiles[0].value == pytest.approx(9_899, rel=0.006)
+    assert found.rank.lower <= 0.25 <= found.rank.upper
+    assert found.three == Row(estimate=1_000, lower=found.three.lower, upper=1_000)
+    assert (found.yes, found.no) == (True, False)
+    assert [item.estimate for item in found.most] == [1_000] * 2 and found.top_three.estimate == 1_000
+    assert found.faded.estimate == pytest.approx(1 / (1 - 0.5 ** (1 / 600)), rel=1e-3)
+    told = {name: bounded.estimate for name, bounded in found.compared.asDict().items()}
+    assert told == {"union": 1_000, "intersection": 200, "difference": 400, "jaccard": 0.2}
+    assert found.united.estimate == 1_000 and len(set(found.drawn)) == 3 and found.nothing is None
+
+
+def test_functions_of_columns_need_no_names(rows: Any) -> None:
+    assert {"sketch_distinct", "approx_top_k"} <= set(dir(S)) and "lg_k=12" in S.sketch_distinct.__doc__
+    parts = rows.groupBy("half", (F.col("id") % 7).alias("part")).agg(
+        S.sketch_distinct("id", lg_k=11).alias("users"),
+        S.sketch_sample("id", 20).alias("some"),
+        S.sketch_top_k(F.col("item")).alias("items"),
+    )
+    merged = parts.groupBy("half").agg(
+        S.merge_distinct("users").alias("users"),
+        S.merge_sample("some").alias("some"),
+        S.merge_top_k_string("items").alias("items"),
+    )
+    asked = merged.select(
+        "half",
+        "users",
+        S.answer_distinct(S.union_distinct("users", "users")).estimate.alias("twice"),
+        S.answer_sample_long("some").alias("some"),
+        S.answer_top_k_string("items", k=5).alias("items"),
+    )
+    for row in asked.collect():
+        users = HLL.from_bytes(bytes(row.users))
+        lower, upper = users.bounds()
+        assert users.lg_k == 11 and lower <= N // 2 <= upper and row.twice == pytest.approx(users.estimate())
+        assert row.some.n == N // 2 and len(set(row.some["values"])) == 20
+        assert all(value % 2 == row.half for value in row.some["values"])
+        assert [(item.estimate, int(item.item) % 2) for item in row["items"]] == [(1_000, row.half)] * 5
+    with pytest.raises(AttributeError, match="no function sketch_distinkt; names are like sketch_distinct"):
+        _ = S.sketch_distinkt
+    with pytest.raises(TypeError, match=r"sketch_distinct\(column, lg_k=12\): got an unexpected"):
+        S.sketch_distinct("id", lgk=11)
+
+
+def test_over_windows_of_rows_and_over_sketches_of_frames(spark: Any, rows: Any) -> None:
+    last = Window.partitionBy("half").orderBy("id").rowsBetween(-4, 0)
+    over = rows.where("id < 40").select("id", S.sketch_distinct("item", 8).over(last).alias("users"))
+    counted = {row.id: row[1] for row in over.select("id", S.answer_distinct("users").estimate).collect()}
+    assert [round(counted[n]) for n in (0, 2, 8, 9, 38)] == [1, 2, 5, 5, 5]
+    table = sketch(rows).groupBy("half").agg(p=kll_quantiles("id"), top=top_k("id"), words=top_k("item"))
+    asked = "answer_kll_quantiles_long(p).n", "answer_top_k_long(top)[0].item", "answer_top_k_string(words)"
+    for n, item, words in table.selectExpr(*asked).collect():
+        assert n == N // 2 and isinstance(item, int) and words[0].estimate == 1_000
+
+
+def test_what_describe_and_show_say(spark: Any, rows: Any) -> None:
+    listed = {row[0] for row in spark.sql("SHOW USER FUNCTIONS LIKE '*_distinct'").collect()}
+    assert {"sketch_distinct", "merge_distinct", "answer_distinct", "print_distinct"} <= listed
+    told = "\n".join(row[0] for row in spark.sql("DESCRIBE FUNCTION EXTENDED sketch_distinct").collect())
+    assert "Usage: sketch_distinct(column, lg_k=12) - aggregates a column into a sketch" in told
+    assert "lg_k => 12" in told and "use streamgauge.sketch(df)" in told
+    told = "\n".join(row[0] for row in spark.sql("DESCRIBE FUNCTION EXTENDED answer_distinct").collect())
+    assert "struct<estimate:double,lower:double,upper:double>" in told
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "SELECT answer_top_k(sketch_top_k(id)) FROM sketched_rows",
+            "write answer_top_k_string, answer_top_k_",
+        ),
+        ("SELECT sketch_distinct(id, id) FROM sketched_rows", "lg_k is one constant for all rows of a group"),
+        ("SELECT answer_distinct(CAST('no sketch' AS BINARY))", "HLL"),
+        # What Spark itself refuses of a Python aggregate, as the page and DESCRIBE FUNCTION say.
+        (
+            "SELECT count(*), sketch_distinct(id) FROM sketched_rows",
+            "sketch_distinct.* cannot be invoked together",
+        ),
+        ("SELECT sketch_distinct(id) FILTER (WHERE id > 1) FROM sketched_rows", "FILTER"),
+    ],
+)
+def test_what_is_refused(spark: Any, rows: Any, query: str, told: str) -> None:
+    with pytest.raises(Exception, match=told):
+        spark.sql(query).collect()
