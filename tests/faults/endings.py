@@ -28,7 +28,7 @@ def retention_passed(episode: Episode) -> None:
     topic = table_topic(servers, episode.options["group_id"])
     admin = AdminClient({"bootstrap.servers": servers})
     wanted = [TopicPartition(topic, p, -1) for p in range(episode.shape.table_partitions)]
-    truth = exact(servers, episode.posts.topic)
+    truth = exact(servers, episode.posts.topics)
     for done in admin.delete_records(wanted).values():
         done.result(60)
     for member in episode.group.alive:
@@ -40,10 +40,11 @@ def retention_passed(episode: Episode) -> None:
 def made_anew(episode: Episode) -> None:
     """The input topic is deleted and made again: neither the run nor a later one of its group goes on."""
     servers = episode.kafka.bootstrap_servers
-    admin, truth = AdminClient({"bootstrap.servers": servers}), exact(servers, episode.posts.topic)
-    remove(admin, [episode.posts.topic], [])
-    until(lambda: episode.posts.topic not in admin.list_topics(timeout=60).topics, PATIENCE)
-    episode.kafka.create_topic(episode.posts.topic, partitions=episode.shape.partitions)
+    admin, truth = AdminClient({"bootstrap.servers": servers}), exact(servers, episode.posts.topics)
+    (topic,) = episode.posts.topics
+    remove(admin, [topic], [])
+    until(lambda: topic not in admin.list_topics(timeout=60).topics, PATIENCE)
+    episode.kafka.create_topic(topic, partitions=episode.shape.partitions)
     for member in episode.group.alive:
         _ends_with(member, "TopicError", "was deleted")
     _ends_with(episode.group.join(), "TopicError", "was deleted and made anew")

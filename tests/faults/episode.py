@@ -1,4 +1,4 @@
-"""One group on one topic through a series of faults; after each its answers are those of the input."""
+"""One group on a topic, or two, through a series of faults; after each its answers are those of the input."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import START
 
 from ..faulty_proxy import ProxiedKafka
-from .exact import Exact, exact, messages
+from .exact import Exact, Found, exact, messages
 from .members import PATIENCE, Group
 from .posts import Posts, asked
 
 EXACT = {"exactly_once", "effectively_once"}
 """The deliveries that lose nothing and repeat nothing."""
+JOINED = "exactly_once, two streams joined"
+"""Another kind of episode beside the deliveries: a join of two streams takes no other delivery."""
 AT_LEAST, AT_MOST = "at_least_once", "at_most_once"
 LETTERS_ONCE = "exactly_once"
 """The delivery whose dead letters are in the transaction, too."""
@@ -40,6 +42,7 @@ class Shape:
 
     delivery: str
     seed: int
+    joined: bool = False
     partitions: int = 3
     table_partitions: int = 2
     idle: int = 0
@@ -49,13 +52,14 @@ class Shape:
     transaction_ms: int = 4_000
 
     @classmethod
-    def drawn(cls, delivery: str, seed: int) -> Shape:
-        """A shape by chance."""
+    def drawn(cls, kind: str, seed: int) -> Shape:
+        """A shape by chance; its kind is the delivery, or that of joined streams."""
         by = random.Random(seed)
         silent = by.random() < 0.4
         return cls(
-            delivery,
+            "exactly_once" if kind == JOINED else kind,
             seed,
+            joined=kind == JOINED,
             partitions=by.randint(2, 5),
             table_partitions=by.randint(1, 3),
             idle=int(silent),
@@ -68,7 +72,7 @@ class Shape:
 
 @dataclass
 class Episode:
-    """One group, its members, its topic.
+    """One group, its members, its topic or topics.
 
     `injected` counts the faults by name, `checked` what was found right.
     """
@@ -82,7 +86,8 @@ class Episode:
     def __post_init__(self) -> None:
         shape, name = self.shape, f"faults-{uuid.uuid4().hex[:8]}"
         self.random = random.Random(shape.seed)
-        self.posts = Posts(self.kafka, name, shape.partitions, shape.seed, shape.idle, shape.ahead)
+        topics = [name, f"{name}-too"] if shape.joined else [name]
+        self.posts = Posts(self.kafka, topics, shape.partitions, shape.seed, shape.idle, shape.ahead)
         self.config = {
             "session.timeout.ms": shape.session_ms,
             "heartbeat.interval.ms": 300,
@@ -97,7 +102,7 @@ class Episode:
             "idle_seconds": shape.idle_seconds,
         }
         task = {
-            "topic": name,
+            "topics": topics,
             "servers": self.kafka.proxied,
             "config": self.config,
             "options": self.options,
@@ -150,10 +155,10 @@ class Episode:
         """End in order, have the windows that are still open, and compare everything with the input."""
         self.group.stop()
         tables: list[pa.Table] = []
-        stream = asked(self.posts.topic, self.kafka.bootstrap_servers, self.config)
+        stream = asked(self.posts.topics, self.kafka.bootstrap_servers, self.config)
         options: Any = {**self.options, "until": "latest", "on_window": tables.append}
         summary = run(stream, RunOptions(**options))
-        truth = exact(self.kafka.bootstrap_servers, self.posts.topic)
+        truth = exact(self.kafka.bootstrap_servers, self.posts.topics)
         assert truth.account.read == self.posts.sent
         account = summary.account
         assert account.balanced, account
@@ -176,7 +181,7 @@ class Episode:
 
     def _covered(self) -> bool:
         marks = self.group.marks()
-        covered = all(marks.get(p, 0) >= end for p, end in self.posts.ends.items())
+        covered = all(marks.get(place, 0) >= end for place, end in self.posts.ends.items())
         return covered and (self.shape.delivery == AT_MOST or self._read() >= self.posts.sent)
 
     def _read(self) -> int:
@@ -223,13 +228,14 @@ class Episode:
                 for what, each, true in zip(("posts", "amount", "users"), answer, wanted[key]):
                     self._compare(f"{what} of {key}", each, true)
 
-    def _compare_letters(self, poison: Mapping[tuple[int, int], bytes | None]) -> None:
-        letters: Counter[tuple[int, int]] = Counter()
-        for letter in messages(self.kafka.bootstrap_servers, f"{self.posts.topic}.dead-letters"):
-            told = {name: value.decode() for name, value in letter.headers()}
-            place = int(told["partition"]), int(told["offset"])
-            assert told["reason"] and poison[place] == letter.value(), place
-            letters[place] += 1
+    def _compare_letters(self, poison: Mapping[Found, bytes | None]) -> None:
+        letters: Counter[Found] = Counter()
+        for topic in self.posts.topics:
+            for letter in messages(self.kafka.bootstrap_servers, f"{topic}.dead-letters"):
+                told = {name: value.decode() for name, value in letter.headers()}
+                place = topic, int(told["partition"]), int(told["offset"])
+                assert told["reason"] and poison[place] == letter.value(), place
+                letters[place] += 1
         assert letters.keys() <= poison.keys()
         if self.shape.delivery != AT_MOST:
             assert letters.keys() == poison.keys(), "dead letters are missing"

@@ -5,15 +5,28 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from streamgauge.operators.sketching.accounting import Account
 
-from .posts import DELAY_US, FILTERED, WINDOW_US
+from .posts import DELAY_US, FILTERED, WINDOW_US, WITHIN_US, Place
+
+Found = tuple[str, int, int]
+"""A message's topic, partition and offset."""
+
+
+@dataclass
+class Post:
+    """One that is on time; `partners` are those in the other topic."""
+
+    at: int
+    user: int
+    tag: str
+    amount: int
+    partners: int = 0
 
 
 @dataclass
@@ -36,36 +49,79 @@ class Exact:
 
     cells: dict[tuple[int, str], tuple[int, int, int]]
     account: Account
-    poison: dict[tuple[int, int], bytes | None]
+    poison: dict[Found, bytes | None]
 
 
-def exact(bootstrap_servers: str, topic: str) -> Exact:
-    """The exact answer to what `posts.asked` asks, from one read of the whole topic."""
+def exact(bootstrap_servers: str, topics: Sequence[str]) -> Exact:
+    """The exact answer to what `posts.asked` asks, from one read of each topic, whole."""
+    poison: dict[Found, bytes | None] = {}
+    on_time: dict[Place, list[Post]] = defaultdict(list)
+    seen: dict[Place, float] = defaultdict(lambda: -math.inf)
+    read = late = 0
+    for topic in topics:
+        for message in messages(bootstrap_servers, topic):
+            read += 1
+            place, value = (topic, message.partition()), message.value()
+            if message.headers():
+                poison[*place, message.offset()] = value
+                continue
+            post = Post(**json.loads(value))
+            if post.user == FILTERED:
+                continue
+            if _end(post.at) <= seen[place] - DELAY_US:
+                late += 1
+            else:
+                on_time[place].append(post)
+                seen[place] = max(seen[place], post.at)
     cells: dict[tuple[int, str], Cell] = defaultdict(Cell)
-    poison: dict[tuple[int, int], bytes | None] = {}
-    read = filtered = late = 0
-    seen: dict[int, float] = defaultdict(lambda: -math.inf)
-    for message in messages(bootstrap_servers, topic):
-        read += 1
-        partition, value = message.partition(), message.value()
-        if message.headers():
-            poison[partition, message.offset()] = value
-            continue
-        post: dict[str, Any] = json.loads(value)
-        start = post["at"] - post["at"] % WINDOW_US
-        if post["user"] == FILTERED:
-            filtered += 1
-        elif start + WINDOW_US <= seen[partition] - DELAY_US:
-            late += 1
-        else:
-            cell = cells[start, post["tag"]]
-            cell.posts += 1
-            cell.amount += post["amount"]
-            cell.users.add(post["user"])
-            seen[partition] = max(seen[partition], post["at"])
-    counted = read - filtered - late - len(poison)
-    account = Account(read, counted, filtered, late, len(poison))
+    counted = 0
+    if len(topics) == 1:
+        for post in (post for posts in on_time.values() for post in posts):
+            counted += 1
+            _add(cells, post.at, post, post.amount)
+    else:
+        counted = _pair(on_time, seen, topics, cells)
+    account = Account(read, counted, read - counted - late - len(poison), late, len(poison))
     return Exact({key: cell.answer for key, cell in cells.items()}, account, poison)
+
+
+def _pair(
+    on_time: dict[Place, list[Post]],
+    seen: dict[Place, float],
+    topics: Sequence[str],
+    cells: dict[tuple[int, str], Cell],
+) -> int:
+    """Count pairs, and posts for which no partner can come any more; gives how many posts are in any."""
+    counted = 0
+    for number in {number for _, number in on_time}:
+        left, right = ((topic, number) for topic in topics)
+        by_user: dict[int, list[Post]] = defaultdict(list)
+        for post in on_time[right]:
+            by_user[post.user].append(post)
+        for one in on_time[left]:
+            for two in by_user[one.user]:
+                if abs(one.at - two.at) <= WITHIN_US:
+                    one.partners += 1
+                    two.partners += 1
+                    _add(cells, max(one.at, two.at), one, one.amount + 3 * two.amount)
+        for own, other, weight in ((left, right, 1), (right, left, 3)):
+            for post in on_time[own]:
+                alone = not post.partners and _end(post.at + WITHIN_US) <= seen[other] - DELAY_US
+                if alone:
+                    _add(cells, post.at, post, weight * post.amount)
+                counted += alone or post.partners > 0
+    return counted
+
+
+def _end(at: int) -> int:
+    return at - at % WINDOW_US + WINDOW_US
+
+
+def _add(cells: dict[tuple[int, str], Cell], at: int, post: Post, amount: int) -> None:
+    cell = cells[at - at % WINDOW_US, post.tag]
+    cell.posts += 1
+    cell.amount += amount
+    cell.users.add(post.user)
 
 
 def messages(bootstrap_servers: str, topic: str) -> Iterator[Message]:

@@ -42,7 +42,7 @@ class Member:
         if task["disk_full"]:
             _fill_the_disk()
         options = RunOptions(on_window=self._keep, **task["options"])
-        stream = asked(task["topic"], task["servers"], task["config"])
+        stream = asked(task["topics"], task["servers"], task["config"])
         points.watch(lambda topic: ".table." in topic, self._reached)
         self._run = start(stream, options)
 
@@ -80,11 +80,11 @@ class Member:
     def _tell(self) -> None:
         states = self._run._merger.states()
         if not states:
-            self.say(marks={})
+            self.say(marks=[])
             return
         state = states[0]
         self.say(
-            marks={str(where.partition): mark.position.offset for where, mark in state.marks.items()},
+            marks=[[*where, mark.position.offset] for where, mark in state.marks.items()],
             account=state.account.to_dict(),
             assigned=self._run.assigned,
             merging=len(self._run._merger.mergers),

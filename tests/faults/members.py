@@ -19,6 +19,7 @@ import pyarrow as pa
 from streamgauge.operators.table.schema import from_ipc
 
 from ..waiting import until
+from .posts import Place
 
 _MODULE = "streamgauge.tests.faults.member"
 PATIENCE = 300.0
@@ -58,7 +59,7 @@ class Member:
     @property
     def state(self) -> dict[str, Any]:
         """What it told last of the log."""
-        return self.states[-1] if self.states else {"marks": {}}
+        return self.states[-1] if self.states else {"marks": []}
 
     def tell(self, **task: Any) -> None:
         """Send it a task."""
@@ -165,12 +166,12 @@ class Group:
             if member.failed:
                 raise MemberFailed(member.told)
 
-    def marks(self) -> dict[int, int]:
+    def marks(self) -> dict[Place, int]:
         """How far the log covers each input partition, by whoever has seen most of it."""
-        found: dict[int, int] = {}
+        found: dict[Place, int] = {}
         for member in self.members:
-            for partition, offset in member.state["marks"].items():
-                found[int(partition)] = max(offset, found.get(int(partition), 0))
+            for topic, partition, offset in member.state["marks"]:
+                found[topic, partition] = max(offset, found.get((topic, partition), 0))
         return found
 
     def accounts(self) -> list[dict[str, int]]:

@@ -1,4 +1,4 @@
-"""A topic of posts with everything in it that a topic can have, and what is asked of them."""
+"""A topic of posts with everything in it that a topic can have, or two, and what is asked of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,8 +18,11 @@ from streamgauge import Stream, count, distinct_set
 from streamgauge import json as json_value
 from streamgauge import sum as sum_of
 
+Place = tuple[str, int]
+"""A topic and a partition's number."""
+
 START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
-WINDOW_US, DELAY_US = 10_000_000, 2_000_000
+WINDOW_US, DELAY_US, WITHIN_US = 10_000_000, 2_000_000, 3_000_000
 DAY_US = 86_400_000_000
 FILTERED = 13
 """The user whose posts are filtered out."""
@@ -40,41 +43,50 @@ POISON: dict[str, bytes | None] = {
 """Messages that can't be counted; one more, of a clock that is ahead of ours, is made as it is sent."""
 
 
-def asked(topic: str, bootstrap_servers: str, config: Mapping[str, Any]) -> Stream:
-    """What is asked of the posts: each answer can be recomputed without a sketch's error."""
-    return (
+def asked(topics: Sequence[str], bootstrap_servers: str, config: Mapping[str, Any]) -> Stream:
+    """What is asked of the posts: each answer can be recomputed without a sketch's error.
+
+    Posts of two topics are joined by their user, and those of either that find no partner are there as well.
+    """
+    value = json_value({"at": pl.Int64, "user": pl.Int64, "tag": pl.String, "amount": pl.Int64})
+    time = pl.from_epoch("at", time_unit="us")
+    rows, *others = (
         Stream.from_kafka(
-            topic,
-            value=json_value({"at": pl.Int64, "user": pl.Int64, "tag": pl.String, "amount": pl.Int64}),
-            time=pl.from_epoch("at", time_unit="us"),
-            bootstrap_servers=bootstrap_servers,
-            config=config,
-        )
-        .filter(pl.col("user") != FILTERED)
-        .group_by("tag")
-        .tumbling("10s", delay="2s")
-        .agg(posts=count(), amount=sum_of("amount"), users=distinct_set("user"))
+            topic, value=value, time=time, bootstrap_servers=bootstrap_servers, config=config
+        ).filter(pl.col("user") != FILTERED)
+        for topic in topics
     )
+    for other in others:
+        rows = rows.join(other, on="user", within="3s", how="outer").with_columns(
+            tag=pl.coalesce("tag", "tag_right"),
+            amount=pl.col("amount").fill_null(0) + 3 * pl.col("amount_right").fill_null(0),
+        )
+    windows = rows.group_by("tag").tumbling("10s", delay="2s")
+    return windows.agg(posts=count(), amount=sum_of("amount"), users=distinct_set("user"))
 
 
 class Posts:
     """Writes posts, 10 ms of event time apart, in turn to all partitions but those that are `idle`.
 
     The clock of the partitions that are `ahead` is a day ahead of the others'. One post in fifty is late.
+    Several topics have equally many partitions, and those of one number are alike.
     """
 
     def __init__(
-        self, broker: Any, topic: str, partitions: int, seed: int, idle: int = 0, ahead: int = 0
+        self, broker: Any, topics: Sequence[str], partitions: int, seed: int, idle: int = 0, ahead: int = 0
     ) -> None:
         self.broker = broker
-        self.topic = topic
+        self.topics = tuple(topics)
         self.partitions = partitions
-        self.ends = dict.fromkeys(range(partitions), 0)
+        self.ends: dict[Place, int] = {
+            (topic, partition): 0 for partition in range(partitions) for topic in topics
+        }
         self.sent = 0
         self._random = random.Random(seed)
         self._idle, self._ahead = idle, range(partitions - ahead, partitions)
         self._number = 0
-        broker.create_topic(topic, partitions=partitions)
+        for topic in topics:
+            broker.create_topic(topic, partitions=partitions)
         self._producer = self._made()
 
     def send(self, n: int, poison: int = 0) -> None:
@@ -98,8 +110,9 @@ class Posts:
     def add_partition(self) -> None:
         """Add one partition."""
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
-        admin.create_partitions([NewPartitions(self.topic, self.partitions + 1)])[self.topic].result(60)
-        self.ends[self.partitions] = 0
+        for topic in self.topics:
+            admin.create_partitions([NewPartitions(topic, self.partitions + 1)])[topic].result(60)
+            self.ends[topic, self.partitions] = 0
         self.partitions += 1
         self._producer = self._made()  # one that knows of it
 
@@ -116,16 +129,16 @@ class Posts:
         )
 
     def _write(self, producer: Producer, n: int, poison: set[int], taken: Any) -> None:
-        busy = [p for p in range(self.partitions) if p >= self._idle]
+        busy = [place for place in self.ends if place[1] >= self._idle]
         for at in range(n):
-            partition = busy[at % len(busy)]
+            place = busy[at % len(busy)]
             # The last post of each partition is on time: all end at the same event time.
-            value = self._post(partition, on_time=at >= n - len(busy))
+            value = self._post(place[1], on_time=at >= n - len(busy))
             if at in poison:
                 kind = self._random.choice([*POISON, "a clock ahead of ours"])
                 told = POISON.get(kind, self._ahead_of_ours())
-                self._produce(producer, told, partition, taken, [("poison", kind.encode())])
-            self._produce(producer, value, partition, taken)
+                self._produce(producer, told, place, taken, [("poison", kind.encode())])
+            self._produce(producer, value, place, taken)
 
     def _post(self, partition: int, on_time: bool) -> bytes:
         self._number += 1
@@ -142,16 +155,17 @@ class Posts:
         return json.dumps({"at": at, "user": 1, "tag": "a", "amount": 1}).encode()
 
     def _produce(
-        self, producer: Producer, value: bytes | None, partition: int, taken: Any, headers: Any = ()
+        self, producer: Producer, value: bytes | None, place: Place, taken: Any, headers: Any = ()
     ) -> None:
-        producer.produce(self.topic, value, partition=partition, headers=list(headers), on_delivery=taken)
+        topic, partition = place
+        producer.produce(topic, value, partition=partition, headers=list(headers), on_delivery=taken)
         producer.poll(0)
 
     def _took(self, error: object, message: Message) -> None:
         assert error is None, error
         self.sent += 1
-        partition, offset = message.partition(), message.offset()
-        self.ends[partition] = max(self.ends[partition], offset + 1)
+        place, offset = (message.topic(), message.partition()), message.offset()
+        self.ends[place] = max(self.ends[place], offset + 1)
 
     def _flush(self) -> None:
         assert self._producer.flush(300) == 0, "the broker took no messages for five minutes"

@@ -18,7 +18,7 @@ from streamgauge.operators.consumer.options import DeliveryName
 
 from ..faulty_proxy import ProxiedKafka
 from .endings import ENDINGS
-from .episode import Episode, Shape
+from .episode import JOINED, Episode, Shape
 from .injections import matrix, suits
 from .report import table
 
@@ -32,25 +32,25 @@ AN_EPISODE = 20
 
 def test_no_fault_makes_a_count_wrong(tmp_path: Path, record_property: Any) -> None:
     print(f"SEED={SEED} FAULTS={FAULTS}", flush=True)
-    deliveries: list[Any] = [*get_args(DeliveryName)]
-    injected: dict[str, Counter[str]] = {delivery: Counter() for delivery in deliveries}
+    kinds = [*get_args(DeliveryName), JOINED]
+    injected: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
     checked: Counter[str] = Counter()
     faults, number = matrix(), 0
     while (done := sum(counts.total() for counts in injected.values())) < FAULTS:
-        delivery = deliveries[number % len(deliveries)]
-        shape = Shape.drawn(delivery, SEED + number)
+        kind = kinds[number % len(kinds)]
+        shape = Shape.drawn(kind, SEED + number)
         number += 1
         # Those that came least so far come first.
         names = [name for name in faults if suits(name, shape)]
         random.Random(shape.seed).shuffle(names)
-        names.sort(key=lambda name: injected[delivery][name])
+        names.sort(key=lambda name: injected[kind][name])
         folder = tmp_path / str(number)
         with ProxiedKafka(data=folder / "kafka") as kafka, Episode(kafka, folder, shape) as episode:
             for name in names[: min(AN_EPISODE, FAULTS - done)]:
-                print(f"{done + episode.injected.total()}: {delivery}: {name}", flush=True)
+                print(f"{done + episode.injected.total()}: {kind}: {name}", flush=True)
                 episode.suffer(name, faults[name])
             episode.finish()
-        injected[delivery] += episode.injected
+        injected[kind] += episode.injected
         checked += episode.checked
         shutil.rmtree(folder)
     told = ", ".join(f"{what} {times} times" for what, times in sorted(checked.items()))
