@@ -269,6 +269,11 @@ class RowStream(Reading):
             raise TypeError('join: say how far the rows of a pair lie apart at most, as in within="10m"')
         for stream in (self, other):
             stream._check_rows("join", bare=True)
+            if stream.joined is not None:
+                raise ValueError(
+                    f"join: the streams of {stream.reads()} are joined already, and a join has two sides; "
+                    "write those pairs to a topic of their own, and join that"
+                )
             if isinstance(stream.source, MergedSource):
                 raise ValueError(
                     f"join: a stream reads {stream.reads()}; each side of a join reads one topic by its name"

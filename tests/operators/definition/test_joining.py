@@ -71,7 +71,11 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
         (lambda: rows().join(clicks().select("id", "at"), on="at", within="1m").merge(rows()), "is joined"),
         (
             lambda: rows().join(clicks(), on="id", within="1m").join(rows("c"), on="id", within="1m"),
-            "one topic",
+            "of ads and clicks are joined already",
+        ),
+        (
+            lambda: rows("c").join(rows().join(clicks(), on="id", within="1m"), on="id", within="1m"),
+            "of ads and clicks are joined already",
         ),
         (lambda: rows().with_columns(id=pl.lit("a")).join(clicks(), on="id", within="1m"), "cast one"),
         (lambda: rows().deduplicate("id", within="1m").join(clicks(), on="id", within="1m"), "deduplicate"),
