@@ -7,6 +7,7 @@ the second of two finds the first, whichever that is.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
@@ -19,6 +20,12 @@ from ..sketching.position import Input
 from .replaying import ReplayMarks
 from .waiting import WaitingRows
 
+log = logging.getLogger("streamgauge.kafka")
+
+_HELD_UP = (
+    "%s is silent, and %s rows of %s wait to learn from it that they have no partner: their windows stay "
+    "open until it has a message with a later event time; one whose key of the join is null will do"
+)
 _NEVER = 1 << 62
 _MANY = 4
 """An input waits for its partner once its own rows that wait are this part of the limit."""
@@ -70,6 +77,15 @@ class Pairing:
         rows = self.sides[1 - side]
         waiting = ~(rows.column("paired") | rows.column("given"))
         return self.source.gives_alone(1 - side) and bool(waiting.any())
+
+    def overdue(self, side: int) -> int:
+        """How many rows of a side would be given without a partner if the other were as far in event time."""
+        rows, time = self.sides[side], self.times[side]
+        if not self.source.gives_alone(side) or time is None or not len(rows):
+            return 0
+        alone = ~(rows.column("paired") | rows.column("given"))
+        over = self._window.last_ends(rows.column("times")[alone] + np.int64(self.source.within_us))
+        return int(np.count_nonzero(over <= time.watermark(self._delay_us)))
 
     def know(self, side: int, time: PartitionTime) -> None:
         """Note that all rows of a side from before are known again; `time` moves on with new ones."""
@@ -130,6 +146,7 @@ class Pairings:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._known: dict[int, Pairing] = {}
+        self._told = set[Input]()
 
     def of(self, where: Input) -> Pairing | None:
         """That which an input is part of."""
@@ -151,6 +168,15 @@ class Pairings:
             if side is not None and not inputs.get(pairing.inputs[1 - side], True):
                 found.add(pairing.inputs[side])
         return found & inputs.keys()
+
+    def look(self, silent: Collection[Input]) -> None:
+        """Warn, once each, of silent inputs that hold windows open: only their rows tell what finds none."""
+        self._told &= set(silent)
+        for pairing in self._known.values():
+            for side, where in enumerate(pairing.inputs):
+                if where in silent and where not in self._told and (many := pairing.overdue(1 - side)):
+                    log.warning(_HELD_UP, where, f"{many:,}", pairing.inputs[1 - side])
+                    self._told.add(where)
 
     def keep(self, inputs: Iterable[Input]) -> None:
         """Forget all but those of these inputs."""

@@ -134,6 +134,7 @@ class Worker:
             due = self._clock() >= self._due
             if due or full or self._all_read():
                 self._idleness.look(self._intake, self._positions(), anew=due)
+                self._pairings.look([where for where, own in self._intake.progress.items() if own.rest])
                 self._checkpoint()
                 self._due = self._clock() + self._plan.options.checkpoint_seconds
         except MembershipLost as error:

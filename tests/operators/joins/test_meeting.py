@@ -13,6 +13,7 @@ from streamgauge.operators.definition.joining import TooManyRows
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.position import Input
 from streamgauge.operators.testing import RefusedRow, StreamTester
 
 START = 1_767_225_600
@@ -104,6 +105,37 @@ def test_windows_wait_for_rows_without_a_partner_and_for_a_silent_partner() -> N
     feed(tester, "ads", (3, 1, 400))
     feed(tester, "clicks", (3, 1, 400))
     assert tester.advance(1).windows().select("rows", "pairs").rows()[0] == (2, 1)
+
+
+@pytest.mark.parametrize("heard", [0, 1], ids=["never heard", "heard before"])
+def test_a_partner_that_wakes_finds_rows_from_before_its_silence(heard: int) -> None:
+    """Why silence can't close windows here: what it said of a row would be wrong, and can't be taken back."""
+    tester = StreamTester(joined("left").tumbling("1m").agg(rows=count(), pairs=count("m")))
+    feed(tester, "ads", (1, 1, 10), (2, 1, 15), (3, 1, 300))
+    feed(tester, "clicks", *[(None, 1, 0)] * heard)
+    assert tester.advance(100_000).windows().height == 0
+    feed(tester, "clicks", (1, 1, 20))
+    assert tester.advance(100_000).windows().height == 0
+    feed(tester, "clicks", (None, 1, 300))  # a message of no key that says how late it is
+    assert tester.advance(1).windows().select("rows", "pairs").rows() == [(2, 1)]
+    assert tester.account == Account(5 + heard, 3, 2 + heard)
+
+
+def test_a_silent_partner_that_holds_windows_open_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    ads, clicks = Input("ads", 0), Input("clicks", 0)
+    tester = StreamTester(joined("left").tumbling("1m").agg(rows=count()))
+    feed(tester, "clicks", (1, 1, 0))
+    feed(tester, "ads", (2, 1, 10), (1, 1, 15), (4, 1, 20), (3, 1, 65))
+    tester._pairings.look([clicks])
+    assert not caplog.messages  # they would wait just as long for a partner that is not silent
+    feed(tester, "ads", (3, 1, 125))
+    for silent in ([], [ads], [clicks], [clicks]):
+        tester._pairings.look(silent)
+    assert ["clicks[0] is silent, and 2 rows of ads[0] wait" in said for said in caplog.messages] == [True]
+    feed(tester, "clicks", (None, 1, 130))
+    for silent in ([], [clicks]):  # it was heard, and is silent again
+        tester._pairings.look(silent)
+    assert len(caplog.messages) == 1
 
 
 def test_an_inner_join_waits_for_no_silent_partner() -> None:
