@@ -12,9 +12,12 @@ from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
 from .groups.command import app as groups
 from .kafka.command import app as kafka
+from .replay.command import replay
 from .serve import serve
 from .tables.inspect import inspect
 from .tables.query import query
+from .topics.command import topics
+from .topics.tail import tail
 from .trending.command import trending
 from .warm import warm
 
@@ -23,14 +26,13 @@ class _Ordered(TyperGroup):
     """Commands in the order in which a newcomer needs them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "kafka", "serve", "query", "inspect", "warm", "groups"]
+        return ["demo", "kafka", "topics", "tail", "replay", "serve", "query", "inspect", "warm", "groups"]
 
 
 app = typer.Typer(
     name="streamgauge",
     cls=_Ordered,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="""Approximate analytics for streams that never end.
@@ -47,6 +49,10 @@ app = typer.Typer(
         # a broker to try your own streams on
         streamgauge kafka start --port 9092
 
+        # a recording into a topic, sixty times faster, and what is in it now
+        streamgauge replay posts.jsonl --topic posts --speed 60x
+        streamgauge tail posts --follow
+
         # ask a table of sketches that a stream wrote
         streamgauge query trades --every 1h
 
@@ -62,6 +68,9 @@ demo.command("trending")(trending)
 app.add_typer(demo)
 app.add_typer(kafka)
 app.add_typer(groups)
+app.command()(topics)
+app.command()(tail)
+app.command()(replay)
 app.command()(serve)
 app.command()(query)
 app.command()(inspect)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from .ending import at_once, in_order
+from .settings import Config, ConfigFile, Servers, kafka_settings
 
 
 def serve(
@@ -23,19 +24,9 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="The group_id of a run whose table is served live. Repeatable."),
     ] = None,
-    bootstrap_servers: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where Kafka is.")
-    ] = "localhost:9092",
-    config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A setting of librdkafka, such as security.protocol=SSL."),
-    ] = None,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Such settings, one a line; for passwords, which others could see."
-        ),
-    ] = None,
+    bootstrap_servers: Servers = "localhost:9092",
+    config: Config = None,
+    config_file: ConfigFile = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Who may ask; others need a token.")
     ] = "127.0.0.1",
@@ -67,7 +58,6 @@ def serve(
     """
     with at_once():
         from ..operators.definition.durations import microseconds
-        from ..operators.kafka.settings import check_settings, servers
         from ..operators.serving.following import TableFollower
         from ..operators.serving.http.running import QueryServer, check_token
         from ..operators.serving.http.service import Service
@@ -82,8 +72,7 @@ def serve(
         )
     token = token_of(token_file)
     check_token(host, token)
-    settings = {"bootstrap.servers": servers(bootstrap_servers), **_settings(config, config_file)}
-    check_settings(settings)
+    settings = kafka_settings(bootstrap_servers, config, config_file)
     tables: dict[str, Any] = {}
     for path in paths or ():
         name = path.resolve().stem if path.is_file() else path.resolve().name
@@ -107,18 +96,3 @@ def serve(
 def _new(tables: dict[str, Any], name: str) -> None:
     if name in tables:
         raise ValueError(f"two tables would be called {name!r}; serve one of them by another server")
-
-
-def _settings(given: list[str] | None, file: Path | None) -> dict[str, str]:
-    """librdkafka's settings from options and from a file of ``name=value`` lines; # begins a comment."""
-    lines = [*(given or ()), *(file.read_text().splitlines() if file is not None else ())]
-    found = {}
-    for number, line in enumerate(lines):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        name, equals, value = line.partition("=")
-        if not equals:
-            # The line itself may be a secret.
-            raise ValueError(f"setting {number + 1} of --config and --config-file is not NAME=VALUE")
-        found[name.strip()] = value.strip()
-    return found

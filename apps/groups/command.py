@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ..settings import Config, ConfigFile, Servers, kafka_settings
+
 app = typer.Typer(
     name="groups",
     no_args_is_help=True,
@@ -28,16 +30,12 @@ def reset(
         str,
         typer.Option(metavar="PLACE", help="earliest, latest, an offset, or a time: 2026-06-01T12:00, UTC."),
     ],
-    bootstrap_servers: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where the brokers are.")
-    ] = "localhost:9092",
+    bootstrap_servers: Servers = "localhost:9092",
     topic: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Its input topics, if it never committed any.")
     ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Further librdkafka settings."),
-    ] = None,
+    config: Config = None,
+    config_file: ConfigFile = None,
 ) -> None:
     """Have the next run of a group count anew from another place, once all its runs have ended.
 
@@ -51,12 +49,8 @@ def reset(
     from ...operators.consumer.group import reset as resetting
     from ...operators.table.stored import moment
 
-    settings = {}
-    for setting in config or []:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"--config {setting}: write NAME=VALUE")
-        settings[name] = value
+    settings = kafka_settings(bootstrap_servers, config, config_file)
+    address = settings.pop("bootstrap.servers")
     place: resetting.Place
     if to in ("earliest", "latest"):
         place = "earliest" if to == "earliest" else "latest"
@@ -66,8 +60,6 @@ def reset(
         time = moment(to)
         assert time is not None
         place = time
-    found = resetting.reset(
-        group, place, bootstrap_servers=bootstrap_servers, config=settings, topics=topic or ()
-    )
+    found = resetting.reset(group, place, bootstrap_servers=address, config=settings, topics=topic or ())
     for where, offset in sorted(found.items()):
         print(f"{where}: {offset}")

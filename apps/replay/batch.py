@@ -17,13 +17,15 @@ class Batch:
     `values`: their bytes (`large_binary`). `keys`: a number of the author (uint32), equal for equal authors:
     one author's messages go to one partition, in order. `sent`: when they arrived in the world they come from
     (int64, ms since the epoch), to be the messages' timestamps. `due`: seconds after the replay's start at
-    which each is to be sent (float64, never falling).
+    which each is to be sent (float64, never falling). `named`: the messages' own keys in Kafka, if they have
+    any.
     """
 
     values: pa.LargeBinaryArray
     keys: np.ndarray
     sent: np.ndarray
     due: np.ndarray
+    named: list[bytes | None] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -32,7 +34,8 @@ class Batch:
         """Messages `start` to `stop`, without copying."""
         rows = slice(start, stop)
         values = self.values.slice(start, stop - start)
-        return Batch(values, self.keys[rows], self.sent[rows], self.due[rows])
+        named = None if self.named is None else self.named[rows]
+        return Batch(values, self.keys[rows], self.sent[rows], self.due[rows], named)
 
 
 class Source(Protocol):

@@ -140,7 +140,7 @@ def _mark_repeat(post: Post, seen: dict[tuple[str, str], None]) -> None:
         del seen[next(iter(seen))]
 
 
-def _opened(path: Path) -> BufferedIOBase:
+def opened(path: Path) -> BufferedIOBase:
     """The file's bytes, unpacked where it begins as gzip files do."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -149,15 +149,15 @@ def _opened(path: Path) -> BufferedIOBase:
 
 def _lines(path: Path) -> Iterator[bytes]:
     """The file's lines, or, if it is one JSON document over several lines, that document."""
-    with _opened(path) as file:
+    with opened(path) as file:
         start = next((line for line in file if line.strip()), b"")
     if _parsed(start) is None and start.lstrip()[:1] in (b"{", b"["):
-        with _opened(path) as file:
+        with opened(path) as file:
             whole = file.read()
         if _parsed(whole) is not None:
             yield whole
             return
-    with _opened(path) as file:
+    with opened(path) as file:
         for line in file:
             if stripped := line.rstrip(b"\r\n"):
                 yield stripped

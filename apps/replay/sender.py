@@ -61,7 +61,7 @@ def send(
     told how many were handed over so far. Raises `KafkaException` if the topic is unknown, `Undelivered` if
     messages were lost.
     """
-    producer = Producer({**DEFAULTS, **(config or {}), "bootstrap.servers": bootstrap_servers})
+    producer = Producer({**DEFAULTS, "bootstrap.servers": bootstrap_servers, **(config or {})})
     partitions = _partitions(producer, topic)
     lost: list[KafkaError] = []
 
@@ -117,6 +117,7 @@ def _hand_over(
         producer.poll(_TICK)
     produce = producer.produce
     partition = (batch.keys % partitions).tolist()
-    for value, where, stamp in zip(batch.values.to_pylist(), partition, batch.sent.tolist()):
-        produce(topic, value, None, where, delivered, None, stamp)
+    named = [None] * len(batch) if batch.named is None else batch.named
+    for value, key, where, stamp in zip(batch.values.to_pylist(), named, partition, batch.sent.tolist()):
+        produce(topic, value, key, where, delivered, None, stamp)
     producer.poll(0)

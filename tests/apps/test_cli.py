@@ -25,6 +25,9 @@ def test_help_teaches_by_examples(ran: Ran) -> None:
         ["query"],
         ["serve"],
         ["inspect"],
+        ["topics"],
+        ["tail"],
+        ["replay"],
     ):
         text = ran(*arguments, "--help")
         example = "  " + " ".join(["streamgauge", *arguments])

@@ -1,0 +1,37 @@
+"""librdkafka's settings as they are given on the command line, for every command that asks Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Servers = Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the brokers are.")]
+Config = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A setting of librdkafka, such as security.protocol=SSL."),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Such settings, one a line; for passwords, which others could see."),
+]
+
+
+def kafka_settings(bootstrap_servers: str, given: Sequence[str] | None, file: Path | None) -> dict[str, Any]:
+    """The settings of a client. Raises `ValueError` for a line that is none, without showing it."""
+    from ..operators.kafka.settings import check_settings, servers
+
+    lines = [*(given or ()), *(file.read_text().splitlines() if file is not None else ())]
+    found: dict[str, Any] = {"bootstrap.servers": servers(bootstrap_servers)}
+    for number, line in enumerate(lines):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            # The line itself may be a secret.
+            raise ValueError(f"setting {number + 1} of --config and --config-file is not NAME=VALUE")
+        found[name.strip()] = value.strip()
+    check_settings(found)
+    return found

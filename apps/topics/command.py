@@ -1,0 +1,191 @@
+"""`streamgauge topics`: which topics there are, and what is in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..ending import at_once
+from ..settings import Config, ConfigFile, Servers, kafka_settings
+
+if TYPE_CHECKING:
+    from ...operators.kafka.topics import Admin
+
+SECONDS = 10.0
+"""How long brokers have to answer."""
+
+_KINDS = {
+    r"(.+)\.table\.[0-9a-f]{16}": "table of {}",
+    r"(.+)\.windows\.[0-9a-f]{16}": "closed windows of {}",
+    r"(.+)\.dead-letters": "dead letters of {}",
+    r"(.+)\.late-messages": "late messages of {}",
+    r"__.+": "Kafka's own",
+}
+
+
+@dataclass(frozen=True)
+class TopicShown:
+    """A topic; of each partition where it begins and ends, its leader and the replicas in sync."""
+
+    name: str
+    messages: int
+    kind: str
+    newest: str | None
+    partitions: list[dict[str, Any]] = field(default_factory=list)
+
+
+def topics(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these, with their partitions.")
+    ] = None,
+    bootstrap_servers: Servers = "localhost:9092",
+    every: Annotated[bool, typer.Option("--all", help="Kafka's own topics as well.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a topic and line.")] = False,
+    config: Config = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Show the topics that there are: partitions, messages, when the newest was written, and what they are.
+
+    Messages are counted by offsets, so those that compaction or a transaction's end took away count, too. It
+    ends with 1 if no broker answers or a named topic doesn't exist.
+
+        streamgauge topics
+
+        streamgauge topics posts --bootstrap-servers broker-1:9092
+
+        streamgauge topics --json | jq 'select(.messages == 0).name'
+    """
+    with at_once():
+        from ...operators.kafka.topics import TopicError, admin
+
+    client = admin(kafka_settings(bootstrap_servers, config, config_file))
+    known = known_topics(client)
+    if missing := [name for name in names or () if name not in known]:
+        raise TopicError(not_there(missing[0], known))
+    chosen = names or sorted(name for name in known if every or not name.startswith("__"))
+    found = [_shown(client, name, known[name]) for name in chosen]
+    if as_json:
+        for one in found:
+            print(json.dumps(asdict(one), ensure_ascii=False))
+    elif names:
+        for one in found:
+            _print_partitions(one)
+    else:
+        _print_topics(found, client.address)
+
+
+def known_topics(client: Admin) -> dict[str, Any]:
+    """The metadata of all topics. Raises `TopicError` if no broker answers."""
+    from confluent_kafka import KafkaException
+
+    from ...operators.kafka.topics import TopicError
+
+    try:
+        return dict(client.list_topics(timeout=SECONDS).topics)
+    except KafkaException as error:
+        raise TopicError(
+            f"no broker answered at {client.address}: {error.args[0].str()}; check --bootstrap-servers, that "
+            "it runs, and the security settings"
+        ) from None
+
+
+def not_there(name: str, known: Any) -> str:
+    """What to say of a topic that doesn't exist."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), 1)
+    hint = f"did you mean {near[0]!r}?" if near else "`streamgauge topics` lists those that do"
+    return f"the topic {name!r} doesn't exist; {hint}"
+
+
+def kind_of(name: str) -> str:
+    """What a topic is by its name, empty if that tells nothing.
+
+    >>> kind_of("by-minute.table.24c2684216deea71"), kind_of("posts.dead-letters"), kind_of("posts")
+    ('table of by-minute', 'dead letters of posts', '')
+    """
+    for pattern, told in _KINDS.items():
+        if match := re.fullmatch(pattern, name):
+            return told.format(*match.groups())
+    return ""
+
+
+def _shown(client: Admin, name: str, metadata: Any) -> TopicShown:
+    from ...operators.kafka.topics import begin_offsets, end_offsets
+    from ...operators.sketching.position import Input
+
+    places = [Input(name, partition) for partition in sorted(metadata.partitions)]
+    begins, ends = begin_offsets(client, places, SECONDS), end_offsets(client, places, SECONDS)
+    partitions = [
+        {
+            "partition": where.partition,
+            "begin": begins[where],
+            "end": ends[where],
+            "leader": metadata.partitions[where.partition].leader,
+            "replicas": list(metadata.partitions[where.partition].replicas),
+            "in_sync": list(metadata.partitions[where.partition].isrs),
+        }
+        for where in places
+    ]
+    messages = sum(ends.values()) - sum(begins.values())
+    return TopicShown(name, messages, kind_of(name), _newest(client, places), partitions)
+
+
+def _newest(client: Admin, places: list[Any]) -> str | None:
+    """The latest timestamp of its messages, in UTC; None without any, and of brokers that can't tell."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    from .decoded import written
+
+    asked = {TopicPartition(*where): OffsetSpec.max_timestamp() for where in places}
+    try:
+        answers = client.list_offsets(asked, request_timeout=SECONDS).values()
+        latest = max((answer.result(SECONDS).timestamp for answer in answers), default=-1)
+    except (KafkaException, TimeoutError):
+        return None
+    return written(latest) if latest > 0 else None
+
+
+def _print_topics(found: list[TopicShown], address: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not found:
+        console.print(f"no topics at {address}", highlight=False)
+        return
+    table = Table("topic", "partitions", "messages", "newest", "", title_justify="left")
+    table.columns[1].justify = table.columns[2].justify = "right"
+    table.columns[0].overflow = "fold"
+    for one in found:
+        table.add_row(one.name, str(len(one.partitions)), f"{one.messages:,}", one.newest or "", one.kind)
+    console.print(table)
+
+
+def _print_partitions(one: TopicShown) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    told = f"{one.messages:,} messages" + (f", the newest of {one.newest}" if one.newest else "")
+    console.print(f"{one.name}: {told}{f' ({one.kind})' if one.kind else ''}", highlight=False)
+    table = Table("partition", "begin", "end", "messages", "leader", "in sync")
+    for column in table.columns:
+        column.justify = "right"
+    for row in one.partitions:
+        behind = len(row["in_sync"]) < len(row["replicas"])
+        synced = f"{len(row['in_sync'])} of {len(row['replicas'])}"
+        table.add_row(
+            str(row["partition"]),
+            f"{row['begin']:,}",
+            f"{row['end']:,}",
+            f"{row['end'] - row['begin']:,}",
+            "none" if row["leader"] < 0 else str(row["leader"]),
+            f"[red]{synced}[/]" if behind else synced,
+        )
+    console.print(table)

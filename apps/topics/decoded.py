@@ -1,0 +1,191 @@
+"""A message as a person reads it: JSON, Avro, tables of sketches and deltas in short, text, or bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+
+from ...operators.consumer.log.faults import DeltaError
+from ...operators.consumer.log.messages import decode
+from ...operators.consumer.log.parts import Record
+from ...operators.formats.registry import FRAME, Registry, UnknownSchema
+from ...operators.table.jsonable import jsonable
+from ...operators.table.schema import aggregates_of, from_ipc, keys_of
+from ...operators.table.windows import edges
+from ...sketches.core.protocol import SketchError
+
+_ARROW = b"\xff\xff\xff\xff"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class MessageDecoding:
+    """How values are decoded: by themselves, by the Avro schema in a file, or by those of a registry."""
+
+    schema: Path | None = None
+    registry: str | None = None
+
+    @cached_property
+    def _own(self) -> Any:
+        from fastavro import parse_schema
+
+        assert self.schema is not None
+        return parse_schema(json.loads(self.schema.read_text()))
+
+    @cached_property
+    def _asked(self) -> Registry | None:
+        return None if self.registry is None else Registry.of(self.registry)
+
+    @cached_property
+    def _by_id(self) -> dict[int, Any]:
+        return {}
+
+    def of(self, message: Message) -> dict[str, Any]:
+        """All of a message, as plain JSON; `form` says what its value was taken for."""
+        given: Any = message.headers() or ()
+        headers: list[tuple[str, bytes | None]] = [(name, value) for name, value in given]
+        form, value = self._value(message.value(), dict(headers))
+        kind, stamp = message.timestamp()
+        return {
+            "topic": message.topic(),
+            "partition": message.partition(),
+            "offset": message.offset(),
+            "timestamp": None if kind == TIMESTAMP_NOT_AVAILABLE else written(stamp),
+            "key": self._key(message.key()),
+            "headers": [[name, _text(value)] for name, value in headers],
+            "form": form,
+            "value": value,
+        }
+
+    def _key(self, key: bytes | None) -> Any:
+        if key is not None and len(key) > FRAME and key[0] == 0 and self._asked is not None:
+            return self._framed(key)[1]
+        return _text(key)
+
+    def _value(self, value: bytes | None, headers: Mapping[str, bytes | None]) -> tuple[str, Any]:
+        if value is None:
+            return "tombstone", None
+        if self.schema is not None:
+            return self._avro(value, self._own)
+        if headers.get("kind") == b"state":
+            return "snapshot", {"resume": _text(headers.get("resume")), "bytes": len(value)}
+        if "fingerprint" in headers and "next" in headers:
+            return "delta", _delta(value, headers)
+        if value.startswith(_ARROW):
+            return _table(value)
+        if value[:1] == b"\0" and len(value) > FRAME:
+            return self._framed(value)
+        try:
+            return "json", json.loads(value)
+        except (ValueError, RecursionError):
+            text = _text(value)
+            return ("text" if isinstance(text, str) else "bytes"), text
+
+    def _framed(self, value: bytes) -> tuple[str, Any]:
+        """A value in Confluent's wire format."""
+        number = int.from_bytes(value[1:FRAME], "big")
+        if self._asked is None:
+            return "framed", {"schema": number, "bytes": value[FRAME:].hex(), "hint": "name --registry"}
+        if number not in self._by_id:
+            try:
+                found = self._asked.schema(number)
+            except UnknownSchema as error:
+                return "framed", {"schema": number, "bytes": value[FRAME:].hex(), "hint": str(error)}
+            self._by_id[number] = self._parsed(found)
+        schema = self._by_id[number]
+        if isinstance(schema, str):
+            return "framed", {"schema": number, "bytes": value[FRAME:].hex(), "hint": schema}
+        return self._avro(value[FRAME:], schema)
+
+    def _parsed(self, found: Any) -> Any:
+        """A registry's schema for fastavro, or in words why there is none."""
+        from fastavro import parse_schema
+        from fastavro.schema import SchemaParseException, UnknownType
+
+        if found.schema_type != "AVRO":
+            return f"its schema is {found.schema_type}, which is not decoded here"
+        assert self._asked is not None
+        names: dict[str, Any] = {}
+        try:
+            for one in found.references or ():
+                text = self._asked.version(one.subject, one.version).schema_str
+                parse_schema(json.loads(text), names)
+            return parse_schema(json.loads(found.schema_str), names)
+        except (SchemaParseException, UnknownType, ValueError) as error:
+            return f"its schema can't be read: {error}"
+
+    def _avro(self, value: bytes, schema: Any) -> tuple[str, Any]:
+        from fastavro import schemaless_reader
+
+        try:
+            return "avro", jsonable(schemaless_reader(BytesIO(value), schema, None))
+        except Exception as error:  # fastavro raises whatever it meets in bytes of something else
+            hint = f"not Avro of that schema: {type(error).__name__}"
+            return "bytes", {"bytes": value.hex(), "hint": hint}
+
+
+def written(milliseconds: int) -> str:
+    """A timestamp as text, in UTC.
+
+    >>> written(1_767_225_600_123)
+    '2026-01-01T00:00:00.123Z'
+    """
+    try:
+        found = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _delta(value: bytes, headers: Mapping[str, bytes | None]) -> dict[str, Any]:
+    """What a worker sent of a range of its input, in short."""
+    if "part" in headers:
+        return {"part": _text(headers["part"]), "bytes": len(value)}
+    try:
+        delta = decode(Record(value, {name: part or b"" for name, part in headers.items()}, 0, ""))
+    except DeltaError as error:
+        return {"damaged": str(error), "bytes": len(value)}
+    told: dict[str, Any] = {"input": str(delta.input), "from": delta.first, "to": delta.next}
+    told |= {"account": delta.account.to_dict(), "bytes": len(value)}
+    return told if delta.table is None else {**told, "groups": delta.table.num_rows}
+
+
+def _table(value: bytes) -> tuple[str, Any]:
+    """A table of sketches in short; another Arrow stream as how many rows of which columns it has."""
+    import pyarrow as pa
+
+    try:
+        table = from_ipc(value)
+        starts, ends = edges(table)
+        columns = {name: asked.name for name, asked in aggregates_of(table.schema).items()}
+        told: dict[str, Any] = {"groups": table.num_rows, "keys": keys_of(table.schema), "columns": columns}
+        if len(starts):
+            told |= {"from": written(int(starts.min()) // 1_000), "to": written(int(ends.max()) // 1_000)}
+        return "table", told
+    except SketchError:
+        pass
+    try:
+        found = pa.ipc.open_stream(value).read_all()
+    except (pa.ArrowException, OSError, ValueError):
+        return "bytes", value.hex()
+    return "arrow", {"rows": found.num_rows, "columns": {f.name: str(f.type) for f in found.schema}}
+
+
+def _text(value: bytes | str | None) -> Any:
+    """Bytes as text where that is what they are; else in hexadecimal, which an object says."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        found = value.decode()
+    except UnicodeDecodeError:
+        return {"bytes": value.hex()}
+    shown = all(one.isprintable() or one in "\n\r\t" for one in found)
+    return found if shown else {"bytes": value.hex()}
