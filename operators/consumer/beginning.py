@@ -11,7 +11,7 @@ from ..sinks.sink import Origin, topics_of
 from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..sketching.position import inputs_of
 from .group.co_partitioning import check_alike, check_joined
-from .group.history import GroupHistory
+from .group.history import GroupHistory, begin
 from .group.input_topics import check_apart, input_topics
 from .group.nameless import clear_away, group_name
 from .log.messages import TOPIC_CONFIG as TABLE
@@ -66,7 +66,7 @@ def plan_of(stream: Stream, options: RunOptions) -> Plan:
         table_partitions,
         options,
         ends=ends if bounded else None,
-        starts=history.begin(ends if from_now else None),
+        starts=begin([history], ends if from_now else None)[history.name],
         topic_ids=ids,
         table_id=id_of(client, history.table_topic),
         sent_partitions=sent_partitions(stream, client, partitions),

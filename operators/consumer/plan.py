@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..definition.sources import KafkaSource
@@ -10,6 +10,8 @@ from ..definition.stream import Stream
 from ..kafka.secrets import Settings
 from ..sketching.position import Input, inputs_of
 from .group.co_partitioning import RANGES
+from .group.committed import LONE
+from .log.messages import log_group
 from .options import RunOptions
 
 
@@ -23,6 +25,9 @@ class Plan:
     `table_partitions` is the number of the table topic's partitions. `topic_ids`, by input topic, and
     `table_id` are the topics' ids, empty if brokers have none. `member` tells the run's workers apart.
     `sent_partitions` is how many partitions the topic has that rows are sent on to.
+
+    Streams that run together have a plan each, with a `name`, and `together` are the names of all of them.
+    Group, topics and ends are the same for all, as far as they read the same.
     """
 
     stream: Stream
@@ -37,6 +42,8 @@ class Plan:
     table_id: str = ""
     member: str = ""
     sent_partitions: int = 0
+    name: str = LONE
+    together: tuple[str, ...] = ()
 
     @property
     def sources(self) -> tuple[KafkaSource, ...]:
@@ -73,6 +80,68 @@ class Plan:
         return replace(self, options=options, member=str(number))
 
     @property
+    def log_group(self) -> str:
+        """The group by whose name others know this stream's table topic: its own among several streams."""
+        return log_group(self.group_id, self.name)
+
+    @property
     def merger_group(self) -> str:
         """The consumer group of those who read the table topic."""
-        return f"{self.group_id}.merger"
+        return f"{self.log_group}.merger"
+
+
+@dataclass(frozen=True)
+class Plans:
+    """The plans of the streams that share one reading, by their names: what a worker does.
+
+    They are of one group on one cluster, with the same options but for what is of one stream; each input
+    partition is read by those streams that take its topic.
+    """
+
+    by_name: Mapping[str, Plan]
+
+    @classmethod
+    def of(cls, plans: Iterable[Plan]) -> Plans:
+        """These plans."""
+        return cls({plan.name: plan for plan in plans})
+
+    @property
+    def first(self) -> Plan:
+        """One of the plans, for what is the same in all."""
+        return next(iter(self.by_name.values()))
+
+    @property
+    def config(self) -> Settings:
+        """librdkafka's settings for every client of the run, those that joins need among them."""
+        joined = [plan for plan in self.by_name.values() if plan.stream.joined is not None]
+        return (joined or [self.first])[0].config
+
+    @property
+    def topic(self) -> str:
+        """What it reads, in words."""
+        return " and ".join(dict.fromkeys(source.topic for source in self.sources))
+
+    @property
+    def sources(self) -> tuple[KafkaSource, ...]:
+        """The sources of all streams."""
+        return tuple(source for plan in self.by_name.values() for source in plan.sources)
+
+    @property
+    def partitions(self) -> dict[str, int]:
+        """How many partitions each input topic has at the start."""
+        return {topic: n for plan in self.by_name.values() for topic, n in plan.partitions.items()}
+
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        """The ids of the input topics."""
+        return {topic: told for plan in self.by_name.values() for topic, told in plan.topic_ids.items()}
+
+    @property
+    def state_bytes(self) -> int | None:
+        """What the windows of all streams may take in memory."""
+        limits = [plan.options.state_bytes for plan in self.by_name.values()]
+        return sum(limit for limit in limits if limit is not None) if None not in limits else None
+
+    def of_worker(self, number: int) -> Plans:
+        """That of one of the workers."""
+        return Plans.of(plan.of_worker(number) for plan in self.by_name.values())

@@ -27,7 +27,7 @@ from .log.state import LogState
 from .lookout import Lookout
 from .merge.closed_windows import ClosedWindows
 from .merge.follower import LogMerger
-from .plan import Plan
+from .plan import Plan, Plans
 from .showing import Showing
 from .summary import Summary
 from .work.workers import Workers
@@ -72,7 +72,7 @@ class Run:
         self._topics = TopicWatch(self._admin, ids)
         self._partitions, self._gone = dict(plan.partitions), set[str]()
         self._search = TopicSearch(
-            lambda: self._admin, plan.sources, plan.config, plan.partitions, {options.dead_letters}
+            lambda: self._admin, [plan.sources], plan.config, plan.partitions, {options.dead_letters}
         )
         self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
         self._errors: list[BaseException] = []
@@ -81,7 +81,7 @@ class Run:
         done, draining = self._workers_done.is_set, self._draining.is_set
         self._merger = LogMerger(plan, self._closed, done, draining)
         self._merging = self._thread("merger", self._merger.run)
-        self._workers = Workers(plan, self._stop)
+        self._workers = Workers(Plans.of([plan]), self._stop)
         self._lookout = Lookout(plan, self._admin, self._merger, lambda: self._workers.figures)
         own = self._workers.own
         self._working = None if own is None else self._thread("worker", own.run)
@@ -210,7 +210,7 @@ class Run:
 
     def _remarks(self, account: Account) -> tuple[str, ...]:
         if self._workers.own is not None:
-            return self._workers.own.remarks
+            return self._workers.own.remarks(self.plan.name)
         if 2 * account.dead_lettered <= account.read or not account.read:
             return ()
         letters = self.plan.letters(next(iter(self.plan.partitions)))

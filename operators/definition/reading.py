@@ -14,7 +14,7 @@ from .merged import MergedSource, Part
 from .sources import FrameSource, KafkaSource
 from .steps import RowStep
 from .tables import Table, TableJoin
-from .topics import is_pattern
+from .topics import is_pattern, takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,10 @@ class Reading:
             parts = (replace(part, steps=tuple(map(change, part.steps))) for part in source.parts)
             source = replace(source, parts=tuple(parts))
         return replace(self, source=source, steps=steps)
+
+    def takes(self, topic: str) -> bool:
+        """Whether it reads a topic, by its name or by a pattern."""
+        return any(takes(part.topics, topic) for part in self.parts())
 
     @property
     def kafka_sources(self) -> tuple[KafkaSource, ...]:

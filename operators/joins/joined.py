@@ -1,8 +1,8 @@
-"""The tables that a stream is joined with, read by one worker, and the stream that finds its rows in them."""
+"""The tables that streams are joined with, read by one worker, and streams that find their rows in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from ..definition.rows import RowStream
@@ -13,13 +13,16 @@ S = TypeVar("S", bound=RowStream)
 
 
 class JoinedTables:
-    """Readers of a stream's tables, one for each table, however often the stream is joined with it.
+    """Readers of the tables of streams, one for each table, however often they are joined with it.
 
     `alive` and `stopping` are as in `TableReader`.
     """
 
-    def __init__(self, stream: RowStream, alive: Callable[[], None], stopping: Callable[[], bool]) -> None:
-        self._readers = [TableReader(table, alive, stopping) for table in stream.tables]
+    def __init__(
+        self, streams: Iterable[RowStream], alive: Callable[[], None], stopping: Callable[[], bool]
+    ) -> None:
+        tables = {id(table): table for stream in streams for table in stream.tables}
+        self._readers = [TableReader(table, alive, stopping) for table in tables.values()]
 
     def bound(self, stream: S) -> S:
         """The stream with its joins bound to what is read here."""

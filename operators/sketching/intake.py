@@ -111,34 +111,36 @@ class Intake:
     def take(self, messages: Messages) -> None:
         """Sketch a batch of messages, except those of partitions not taken up or outside their range."""
         if messages.broken is not None:
-            self._skip(messages.broken)
+            self.skip(messages.broken)
             return
-        if len(_runs(messages)) > _MOST_RUNS:
-            messages = messages.select(np.lexsort((messages.partition, messages.topic)))
-        wait = None if self._patience is None else self._wait
-        for part, decoded in self._source.decoded(messages, wait):
-            if self._patience is not None:
-                self._patience.done()
-            self.remarks.saw(part, decoded)
-            for low, high in _runs(part):
-                where = Input(part.topics[part.topic[low]], int(part.partition[low]))
-                if where in self.progress:
-                    _check_order(where, part.offset[low:high])
-                    self._take_run(where, part, decoded, low, high)
+        for part, decoded in self.decoded(self._source, by_partition(messages)):
+            self.add(part, decoded)
         self.remarks.look()
 
-    def recall(self, messages: Messages) -> None:
-        """Note messages that were counted before their partitions were taken up; leave out all others."""
-        if messages.broken is not None:
-            return
+    def decoded(self, source: Decoding, messages: Messages) -> Iterator[tuple[Messages, Decoded]]:
+        """What `source` makes of messages, waited for as long as what it needs is away."""
         wait = None if self._patience is None else self._wait
-        for part, decoded in self._source.decoded(messages, wait):
+        for part, decoded in source.decoded(messages, wait):
             if self._patience is not None:
                 self._patience.done()
-            for low, high in _runs(part):
-                progress = self.progress.get(Input(part.topics[part.topic[low]], int(part.partition[low])))
-                if progress is not None and progress.reads_from < progress.next:
-                    _recall(progress, part, decoded, low, high)
+            yield part, decoded
+
+    def add(self, messages: Messages, decoded: Decoded) -> None:
+        """Sketch messages that are decoded already; those of a partition are in order."""
+        self.remarks.saw(messages, decoded)
+        for low, high in _runs(messages):
+            where = Input(messages.topics[messages.topic[low]], int(messages.partition[low]))
+            if where in self.progress:
+                _check_order(where, messages.offset[low:high])
+                self._take_run(where, messages, decoded, low, high)
+
+    def recall(self, messages: Messages, decoded: Decoded) -> None:
+        """Note messages that were counted before their partitions were taken up; leave out all others."""
+        for low, high in _runs(messages):
+            where = Input(messages.topics[messages.topic[low]], int(messages.partition[low]))
+            progress = self.progress.get(where)
+            if progress is not None and progress.reads_from < progress.next:
+                _recall(progress, messages, decoded, low, high)
 
     def _wait(self, error: Unavailable) -> None:
         assert self._patience is not None
@@ -202,7 +204,7 @@ class Intake:
             progress.add(frame, stamps, offsets, following, refuse, late if self._keeps_late else None)
         progress.skip(following, int(last - first), int(skipped[1] - skipped[0]))
 
-    def _skip(self, broken: Broken) -> None:
+    def skip(self, broken: Broken) -> None:
         """Offsets whose messages can't be read are dead letters, one for a range, and each counts as one."""
         where = Input(broken.topic, broken.partition)
         progress, end = self.progress.get(where), self.end_of(where)
@@ -225,6 +227,16 @@ class Intake:
         self.dead.append(letter)
         self.remarks.refused(letter)
         self.dead_bytes += letter.size
+
+
+def by_partition(messages: Messages) -> Messages:
+    """The messages, those of a partition side by side if they lie in too many stretches.
+
+    They stay in order.
+    """
+    if len(_runs(messages)) <= _MOST_RUNS:
+        return messages
+    return messages.select(np.lexsort((messages.partition, messages.topic)))
 
 
 def _check_order(where: Input, offsets: np.ndarray) -> None:

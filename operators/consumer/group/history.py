@@ -4,7 +4,8 @@ A group goes on only with the definition, the input topic and the table topic th
 else would mix different results, or miss rows silently. What is known of it is in three places, each of which
 may be gone: the group's offsets (they expire), the table topic's snapshots, and the table topics' names. A
 topic's name tells whether state can be merged; what happens to rows before that is compared with the
-definition in its snapshots, the first of which is written before anything is read.
+definition in its snapshots, the first of which is written before anything is read. It also holds the names of
+all streams that run together: a group goes on with all of them, and with no other.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -25,13 +26,13 @@ from ...kafka.clients import LIBRARY_LOG, member_config, producer_config
 from ...kafka.faults import LOST, passing, refused
 from ...kafka.outgoing import Outgoing
 from ...kafka.sending import Faults, produce
-from ...kafka.topics import Admin, TopicError, end_offsets, id_of, made_anew, remove
+from ...kafka.topics import Admin, TopicError, begin_offsets, end_offsets, id_of, made_anew, remove
 from ...sketching.position import Input, Position, inputs_of
-from ..log.messages import LARGEST, table_topic
+from ..log.messages import LARGEST, log_group, table_topic
 from ..log.snapshots import Snapshot
 from ..log.state import NOTHING
 from ..log.tail import Tail, follow, read_tail
-from .membership import Committed
+from .committed import LONE, STREAM_NAME, Committed, Places, metadata_of, offset_of, places_of
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -43,7 +44,8 @@ _TRY_SECONDS = 3.0
 class GroupHistory:
     """A group's committed places by input partition, and the log in its table topic, if there are any.
 
-    `partitions` says how many each input topic has, `topic_ids` are the topics' ids now.
+    `partitions` says how many each input topic of the stream has, `topic_ids` are the topics' ids now. Of
+    streams that run together each has a history, under its `name`; `together` are the names of all.
     """
 
     client: Admin
@@ -52,21 +54,24 @@ class GroupHistory:
     stream: Stream
     partitions: Mapping[str, int]
     topic_ids: Mapping[str, str]
+    name: str = LONE
+    together: tuple[str, ...] = ()
     places: dict[Input, Committed] = field(default_factory=dict)
     logs: dict[int, Tail] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fingerprint = self.stream.fingerprint()
-        self.table_topic = table_topic(self.group_id, self.fingerprint)
+        self.log_group = log_group(self.group_id, self.name)
+        self.table_topic = table_topic(self.log_group, self.fingerprint)
         self.existed = False
-        self._recorded: Mapping[str, Any] | None = None
+        self._recorded: Snapshot | None = None
 
     def read(self) -> None:
         """Look up what there is.
 
         Raises `DefinitionChanged`, and `TopicError` if the topics are not those that the group began with.
         """
-        self.places = self._committed()
+        self.read_places()
         topics = self.client.list_topics(timeout=_SECONDS).topics
         self._check_definition(set(topics))
         exists = self.existed = self.table_topic in topics
@@ -103,7 +108,8 @@ class GroupHistory:
                 remove(self.client, [self.table_topic], [])
             raise
         if self._recorded is None:
-            nothing = Snapshot(self.fingerprint, self.topic_ids, 0, NOTHING, self.stream.definition())
+            own = self.stream.definition()
+            nothing = Snapshot(self.fingerprint, self.topic_ids, 0, NOTHING, own, together=self.together)
             self._send(nothing.outgoing(self.table_topic, 0))
             self._recorded = self._read_recorded(self.table_topic)
             self._check_recorded()
@@ -116,8 +122,8 @@ class GroupHistory:
             for tail in self.logs.values()
         )
 
-    def begin(self, ends: Mapping[Input, int] | None) -> dict[Input, int]:
-        """Commit where partitions without a committed place go on; gives all known places.
+    def places_to_commit(self, ends: Mapping[Input, int] | None) -> dict[Input, Committed]:
+        """Where partitions without a committed place go on.
 
         A partition that the table topic knows goes on behind its last delta there; the group's offsets had
         expired. A group that never ran begins at `ends`, if given. Otherwise, and for partitions added later,
@@ -125,41 +131,88 @@ class GroupHistory:
         """
         found: dict[Input, Committed] = {}
         for where in set(inputs_of(self.partitions)) - self.places.keys():
-            nothing = Committed(Position(-1), (), self.fingerprint, self.topic_ids[where.topic])
             first = [d.first for tail in self.logs.values() for d in tail.deltas if d.input == where]
             start = Position(min(first, default=-1))
             position = follow(start, where, self.logs).position if self.logs else start
             if position.offset >= 0:
-                found[where] = replace(nothing, position=position)
+                found[where] = self.place(where, position)
             elif self.new and ends is not None:
-                found[where] = replace(nothing, position=Position(ends[where], replay=ends[where]))
-        if found and not self._commit(found):
-            found = {where: place for where, place in self._committed().items() if where in found}
-        elif found and not self.new:
+                found[where] = self.place(where, Position(ends[where], replay=ends[where]))
+        if found and not self.new:
             known = ", ".join(f"{where} at {found[where].position.offset}" for where in sorted(found))
             log.warning(
                 "the group %s has lost its offsets; going on where the table topic ends: %s",
-                *(self.group_id, known),
+                *(self.log_group, known),
             )
-        return {where: place.position.offset for where, place in (self.places | found).items()}
+        return found
+
+    def place(self, where: Input, position: Position) -> Committed:
+        """A place of this stream."""
+        return Committed(position, (), self.fingerprint, self.topic_ids[where.topic])
+
+    def read_places(self) -> None:
+        """Look up what the group has committed. Raises `DefinitionChanged` if it is of other streams."""
+        self.places = self._committed()
+
+    def commit(self, places: Mapping[Input, Places]) -> bool:
+        """Commit for the group while it has no members; False if it has, as members commit themselves."""
+        consumer = self._consumer(self.group_id)
+        try:
+            offsets = [KafkaPartition(*w, offset_of(own), metadata_of(own)) for w, own in places.items()]
+            consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in LOST:
+                raise
+            return False
+        finally:
+            consumer.close()
+        return True
 
     def _check_definition(self, topics: set[str]) -> None:
         others = {place.fingerprint for place in self.places.values()} - {"", self.fingerprint}
-        pattern = re.compile(re.escape(f"{self.group_id}.table.") + "([0-9a-f]{16})")
+        self._check_streams(topics)
+        pattern = re.compile(re.escape(f"{self.log_group}.table.") + "([0-9a-f]{16})")
         others |= {found[1] for topic in topics if (found := pattern.fullmatch(topic))} - {self.fingerprint}
         if not others:
             return
         other = min(others)
-        topic = table_topic(self.group_id, other)
+        topic = table_topic(self.log_group, other)
         recorded = self._read_recorded(topic) if topic in topics else None
-        told = differences(recorded, self.stream.definition()) if recorded else []
+        told = differences(recorded.definition, self.stream.definition()) if recorded else []
         raise self._changed(told or ["what it was is not known any more"])
+
+    def _check_streams(self, topics: Collection[str]) -> None:
+        """Raise `DefinitionChanged` if the group is of a stream that is not among those that run now."""
+        pattern = re.compile(re.escape(f"{self.group_id}.") + rf"({STREAM_NAME})\.table\.[0-9a-f]{{16}}")
+        for topic in sorted(topics):
+            named = pattern.fullmatch(topic)
+            if named is not None and named[1] not in self.together:
+                recorded = self._read_recorded(topic)
+                if recorded is not None and named[1] in recorded.together:
+                    raise self._other_streams(recorded.together)
+
+    def _other_streams(self, known: Collection[str]) -> DefinitionChanged:
+        """The error that the group is of the streams with these names, and not of those that run now."""
+        was = (
+            f"the streams {_and(known)} together" if set(known) != {LONE} else "a stream that runs by itself"
+        )
+        now = self.together or (LONE,)
+        gone = [f"{_and(names)} missing" for names in [sorted(set(known) - {*now, LONE})] if names]
+        fresh = [f"{_and(names)} added" for names in [sorted(set(now) - {*known, LONE})] if names]
+        changed = f" ({', '.join([*gone, *fresh])})" if gone or fresh else ""
+        return DefinitionChanged(
+            f"the group {self.group_id!r} is of {was}, and can't go on with others{changed}: they have read "
+            "the same messages, and what is counted belongs to one offset. Run the same streams again, or "
+            "give these a group_id of their own"
+        )
 
     def _check_recorded(self) -> None:
         """Raise `DefinitionChanged` where rows are not treated as the group's first run did."""
         if self._recorded is None:
             return
-        recorded, own = self._recorded, self.stream.definition()
+        if set(self._recorded.together) != set(self.together):
+            raise self._other_streams(self._recorded.together or (LONE,))
+        recorded, own = self._recorded.definition, self.stream.definition()
         if found := differences(recorded, own):
             raise self._changed(found)
         for sentence in rewritten(recorded, own):
@@ -171,15 +224,16 @@ class GroupHistory:
             )
 
     def _changed(self, found: list[str]) -> DefinitionChanged:
+        of = f" of the stream {self.name!r}" if self.name else ""
         return DefinitionChanged(
-            f"the group {self.group_id!r} has state of another definition: {'; '.join(found)}. Give the "
+            f"the group {self.group_id!r} has state of another definition{of}: {'; '.join(found)}. Give the "
             "changed stream a group_id of its own, or go on with the group's own definition; to begin anew "
-            f"under this name, delete the group and its topics {self.group_id}.table.* first"
+            f"under this name, delete the group and its topics {self.log_group}.table.* first"
         )
 
-    def _read_recorded(self, topic: str) -> Mapping[str, Any] | None:
-        """The definition that the first partition of a table topic holds, None where it holds none."""
-        consumer = self._consumer(f"{self.group_id}.merger")
+    def _read_recorded(self, topic: str) -> Snapshot | None:
+        """What the first partition of a table topic holds of its stream, None where it holds nothing."""
+        consumer = self._consumer(f"{topic.rpartition('.table.')[0]}.merger")
         try:
             place = self._asked(consumer, [KafkaPartition(topic, 0)])[0]
         finally:
@@ -189,7 +243,7 @@ class GroupHistory:
         tail = read_tail(self.config, topic, {0: hint})[0]
         if tail.snapshot is None and hint:
             tail = read_tail(self.config, topic, {0: 0})[0]
-        return None if tail.snapshot is None else tail.snapshot.definition
+        return tail.snapshot
 
     def _check_source(self) -> None:
         for tail in self.logs.values():
@@ -210,9 +264,12 @@ class GroupHistory:
             found = self._asked(consumer, asked)
         finally:
             consumer.close()
-        return {
-            Input(p.topic, p.partition): Committed.of(p.offset, p.metadata) for p in found if p.offset >= 0
-        }
+        known = {Input(p.topic, p.partition): places_of(p.offset, p.metadata) for p in found if p.offset >= 0}
+        for places in known.values():
+            # An offset that was set by hand is of no stream yet.
+            if all(place.fingerprint for place in places.values()) and self.name not in places:
+                raise self._other_streams(places)
+        return {where: places.get(self.name) or places[LONE] for where, places in known.items()}
 
     def _asked(self, consumer: Consumer, places: list[KafkaPartition]) -> list[KafkaPartition]:
         """What the consumer's group has committed."""
@@ -238,19 +295,40 @@ class GroupHistory:
         if producer.flush(_SECONDS) or faults.error is not None:
             raise faults.told(faults.error or KafkaError(KafkaError._MSG_TIMED_OUT), self.group_id)
 
-    def _commit(self, places: Mapping[Input, Committed]) -> bool:
-        """Commit for the group while it has no members; False if it has, as members commit themselves."""
-        consumer = self._consumer(self.group_id)
-        try:
-            offsets = [KafkaPartition(*w, c.position.offset, c.metadata()) for w, c in places.items()]
-            consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:
-            if error.args[0].code() not in LOST:
-                raise
-            return False
-        finally:
-            consumer.close()
-        return True
-
     def _consumer(self, group: str) -> Consumer:
         return Consumer(member_config(self.config, group), logger=LIBRARY_LOG)
+
+
+def begin(histories: Sequence[GroupHistory], ends: Mapping[Input, int] | None) -> dict[str, dict[Input, int]]:
+    """Commit where the streams of a group begin or go on, each as its history says (`places_to_commit`).
+
+    Gives the offsets of all places that are known, by the streams' names.
+    """
+    fresh = {own.name: own.places_to_commit(ends) for own in histories}
+    inputs = {where for places in fresh.values() for where in places}
+    lows = begin_offsets(histories[0].client, sorted(inputs)) if len(histories) > 1 else {}
+    wanted: dict[Input, Places] = {
+        where: {
+            # Of a partition that only the others know it has counted nothing.
+            own.name: fresh[own.name].get(where) or own.place(where, Position(lows[where]))
+            for own in histories
+            if where.topic in own.partitions
+        }
+        for where in inputs
+    }
+    if wanted and not histories[0].commit(wanted):
+        for own in histories:
+            own.read_places()
+        wanted = {}
+    known = {own.name: dict(own.places) for own in histories}
+    for where, places in wanted.items():
+        for name, place in places.items():
+            known[name][where] = place
+    return {
+        name: {where: place.position.offset for where, place in places.items()}
+        for name, places in known.items()
+    }
+
+
+def _and(names: Iterable[str]) -> str:
+    return " and ".join(map(repr, sorted(names)))

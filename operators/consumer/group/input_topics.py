@@ -65,13 +65,13 @@ def check_apart(sources: Sequence[KafkaSource], written: Iterable[str | None]) -
 class TopicSearch:
     """Looks for topics that begin to match, every five seconds or as `config` says; `known` are those read.
 
-    Nothing is looked for without patterns.
+    `sources` are those of each stream that reads here. Nothing is looked for without patterns.
     """
 
     def __init__(
         self,
         client: Callable[[], Admin],
-        sources: Sequence[KafkaSource],
+        sources: Sequence[Sequence[KafkaSource]],
         config: Mapping[str, Any],
         known: Collection[str],
         others: Collection[str | None] = (),
@@ -80,7 +80,8 @@ class TopicSearch:
         self._known, self._others = set(known), others
         self._every = float(config.get(_REFRESH, _AGAIN_SECONDS * 1000)) / 1000
         self._due = time.monotonic() + self._every
-        self._looking = any(is_pattern(topic) for source in sources for topic in source.topics)
+        asked = [topic for own in sources for source in own for topic in source.topics]
+        self._looking = any(map(is_pattern, asked))
 
     def look(self) -> InputTopics | None:
         """The topics that began to match since the last call, if it is time to look and there are any.
@@ -93,14 +94,15 @@ class TopicSearch:
         try:
             there = _known(self._client(), _ANSWER_SECONDS)
             mine = {topic: n for topic, n in there.items() if topic not in {*self._known, *self._others}}
-            fresh = {topic: n for topic, n in mine.items() if _takers(self._sources, topic)}
+            fresh = {t: n for t, n in mine.items() if any(_takers(own, t) for own in self._sources)}
             ids = {topic: id_of(self._client(), topic) for topic in fresh}
         except TopicError as error:
             log.debug("new topics were not looked for: %s", error)
             return None
         self._known |= fresh.keys()
         for topic in fresh:
-            _check_one(_takers(self._sources, topic), topic)
+            for own in self._sources:
+                _check_one(_takers(own, topic), topic)
             log.info("the topic %s is read from now on", topic)
         return InputTopics(fresh, ids) if fresh else None
 

@@ -1,16 +1,14 @@
 """A worker's place in its consumer group: which partitions it has, and how far they are committed.
 
 The consumer here never reads: its partitions are paused, and a separate `Reader` reads them. It commits an
-offset and, as its metadata, the partition's event time there, so that whoever reads on judges lateness by the
-same rule.
+offset and, as its metadata, the partition's event time there (`committed`), so that whoever reads on judges
+lateness by the same rule.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -19,70 +17,23 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ...definition.change import DefinitionChanged
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import LOST, passing, refused
-from ...sketching.lateness import PartitionTime
-from ...sketching.position import Input, Position
+from ...sketching.position import Input
+from .committed import Places, metadata_of, offset_of, places_of
 from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
-
-_TIME = len(PartitionTime().to_list())
 
 
 class MembershipLost(Exception):
     """The group gave this worker's partitions to others; what it holds of them must be dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a group has committed of an input partition: its position, and what that is a position of.
-
-    `log` is how far the table topic was then. All of it belongs to the definition with this fingerprint and
-    to the input and table topics with these ids; what no stream has committed has none of them. `epoch` is
-    that of the latest claim (`work.taking_up`), `moved` that of the claim under which the position was moved.
-    """
-
-    position: Position
-    log: tuple[int, ...] = ()
-    fingerprint: str = ""
-    topic_id: str = ""
-    table_id: str = ""
-    epoch: int = 0
-    moved: int = 0
-
-    def metadata(self) -> str:
-        """Everything but the offset, as text to commit with it."""
-        position = self.position
-        back = -1 if position.replay is None else position.offset - position.replay
-        again = [] if position.replay_time is None else position.replay_time.to_list()
-        beside = [back, self.epoch, self.moved, *again] if self.epoch or again else [back] if back else []
-        known = [*position.time.to_list(), *beside]
-        told = [self.fingerprint, self.topic_id, self.table_id, known, *self.log]
-        return json.dumps(told, separators=(",", ":"))
-
-    @classmethod
-    def of(cls, offset: int, metadata: str | None) -> Committed:
-        """What was committed; only the offset if no stream committed it."""
-        try:
-            fingerprint, topic_id, table_id, told, *log = json.loads(metadata or "[]")
-            numbers = list(map(int, told))
-            time, beside = numbers[:_TIME], numbers[_TIME:]
-            back, epoch, moved, *again = (*beside, *(0, 0, 0)[len(beside) :])
-            replay_time = PartitionTime(*again) if again else None
-            position = Position(
-                offset, PartitionTime(*time), None if back < 0 else offset - back, replay_time
-            )
-            ids = str(fingerprint), str(topic_id), str(table_id)
-            return cls(position, tuple(log), *ids, epoch, moved)
-        except (ValueError, TypeError):
-            return cls(Position(offset))
-
-
 class Membership:
     """Membership in a group that reads these topics.
 
     `revoked` is called with partitions that other members get next, while this worker still has them, to send
-    what it holds of them. `lost` is called with partitions that others already have. `member` tells apart the
-    members of one run.
+    what it holds of them. `lost` is called with partitions that others already have. `fingerprints` are those
+    of the streams that the group reads for, by their names. `member` tells apart the members of one run.
     """
 
     def __init__(
@@ -90,14 +41,14 @@ class Membership:
         config: Mapping[str, Any],
         group_id: str,
         topics: Collection[str],
-        fingerprint: str,
+        fingerprints: Mapping[str, str],
         revoked: Callable[[list[Input]], None],
         lost: Callable[[list[Input]], None],
         member: str = "",
     ) -> None:
         self.group_id = group_id
         self._topics = list(topics)
-        self._fingerprint = fingerprint
+        self._fingerprints = fingerprints
         self._rebalance = Rebalance(config)
         self._revoked, self._lost = revoked, lost
         self._delivering = self._in_callback = self._taken = False
@@ -141,8 +92,8 @@ class Membership:
         if self._taken:
             raise MembershipLost("a rebalance took its partitions while a delivery waited")
 
-    def committed(self, inputs: Iterable[Input], seconds: float) -> dict[Input, Committed | None]:
-        """What the group has committed; None where nothing is. Raises `KafkaException`."""
+    def committed(self, inputs: Iterable[Input], seconds: float) -> dict[Input, Places]:
+        """What the group has committed; nothing of partitions where nothing is. Raises `KafkaException`."""
         asked = [KafkaPartition(*where) for where in inputs]
         try:
             found = self._consumer.committed(asked, timeout=seconds)
@@ -151,21 +102,24 @@ class Membership:
         for place in found:
             if place.error is not None:
                 raise self._refused(place.error, "tell positions")
-        return {_input(place): self._place(place) for place in found}
+        return {_input(place): self._places(place) for place in found}
 
-    def _place(self, place: KafkaPartition) -> Committed | None:
+    def _places(self, place: KafkaPartition) -> Places:
         if place.offset < 0:
-            return None
-        found = Committed.of(place.offset, place.metadata)
-        if found.fingerprint not in ("", self._fingerprint):
-            raise DefinitionChanged(
-                f"the group has committed {_input(place)} by another definition "
-                f"({found.fingerprint}, this one is {self._fingerprint}): a run of it is going on side by "
-                "side; give one of them a group_id of its own"
-            )
+            return {}
+        found = places_of(place.offset, place.metadata)
+        for name, own in found.items():
+            known = self._fingerprints.get(name, "no such stream")
+            if own.fingerprint not in ("", known):
+                of = f" of the stream {name!r}" if name else ""
+                raise DefinitionChanged(
+                    f"the group has committed {_input(place)} by another definition{of} "
+                    f"({own.fingerprint}, this one is {known}): a run of it is going on side by "
+                    "side; give one of them a group_id of its own"
+                )
         return found
 
-    def commit(self, places: Mapping[Input, Committed]) -> None:
+    def commit(self, places: Mapping[Input, Places]) -> None:
         """Commit now. Raises `MembershipLost`, or `KafkaException` for errors after which to try again."""
         try:
             found = self._consumer.commit(offsets=self.offsets(places), asynchronous=False)
@@ -179,9 +133,9 @@ class Membership:
                     raise MembershipLost(place.error.str())
                 raise self._refused(place.error, "commit positions")
 
-    def offsets(self, places: Mapping[Input, Committed]) -> list[KafkaPartition]:
+    def offsets(self, places: Mapping[Input, Places]) -> list[KafkaPartition]:
         """Places in the client library's form."""
-        return [KafkaPartition(*where, c.position.offset, c.metadata()) for where, c in places.items()]
+        return [KafkaPartition(*where, offset_of(own), metadata_of(own)) for where, own in places.items()]
 
     def group_metadata(self) -> Any:
         """The identity of the membership; brokers refuse transactions of members that lost it."""

@@ -46,6 +46,15 @@ TOPIC_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.byt
 """The table topic is the state: only mergers may trim it, behind their oldest open windows."""
 
 
+def log_group(group_id: str, name: str) -> str:
+    """The group by whose name a stream's log is known; `name` is its own among streams that run together.
+
+    >>> log_group("trends", "tags"), log_group("trends", "")
+    ('trends.tags', 'trends')
+    """
+    return f"{group_id}.{name}" if name else group_id
+
+
 def table_topic(group_id: str, fingerprint: str) -> str:
     """The name of a stream's table topic; a changed definition gets another one."""
     return f"{group_id}.table.{fingerprint}"

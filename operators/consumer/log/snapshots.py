@@ -6,7 +6,7 @@ input partitions, and nothing in a consumer group that may expire.
 
 Headers: `kind` (``state``), `fingerprint`, `sources` (a JSON object of the input topics' ids; in snapshots of
 earlier versions `source`, the id of the only one), `resume` (the offset). The value is JSON, compressed by
-zlib: `definition` and `state`.
+zlib: `definition`, `state`, `delivery` and `together`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Snapshot:
     """Where a merger goes on (`resume`, an offset of the table topic), and all it knew there (`state`).
 
     `delivery` is that of its run, empty where that isn't known: it decides which deltas count. `memory` is
-    what sinks remember of the windows that were handed over by then, by the sinks' names.
+    what sinks remember of the windows that were handed over by then, by the sinks' names. `together` are the
+    names of all streams that run together with this one, its own among them; none for a lone stream.
     """
 
     fingerprint: str
@@ -42,6 +43,7 @@ class Snapshot:
     definition: Mapping[str, Any]
     delivery: str = ""
     memory: Mapping[str, str] = field(default_factory=dict)
+    together: tuple[str, ...] = ()
 
     def outgoing(self, topic: str, partition: int, largest: int = LARGEST_PART) -> list[Outgoing]:
         """Its messages."""
@@ -57,6 +59,7 @@ class Snapshot:
             "delivery": self.delivery,
             "memory": dict(self.memory),
         }
+        kept |= {"together": self.together} if self.together else {}
         told = json.dumps(kept).encode()
         return [Outgoing(topic, partition, *p) for p in in_parts(zlib.compress(told), headers, largest)]
 
@@ -76,7 +79,9 @@ class Snapshot:
             resume, definition = int(told["resume"]), found["definition"]
             delivery = str(found.get("delivery", ""))
             memory = {str(name): str(kept) for name, kept in found.get("memory", {}).items()}
-            return cls(told["fingerprint"].decode(), ids, resume, state, definition, delivery, memory)
+            together = tuple(map(str, found.get("together", ())))
+            fingerprint = told["fingerprint"].decode()
+            return cls(fingerprint, ids, resume, state, definition, delivery, memory, together)
         except (KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
             raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
 

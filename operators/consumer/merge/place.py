@@ -209,6 +209,7 @@ class LogPlace:
             self._definition,
             self._plan.options.delivery,
             place.memory,
+            self._plan.together,
         )
         return found.outgoing(self._plan.table_topic, partition)
 

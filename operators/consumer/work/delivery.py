@@ -21,7 +21,8 @@ from ...kafka.outgoing import Outgoing
 from ...kafka.patience import Patience
 from ...kafka.sending import Faults, produce
 from ...sketching.position import Input
-from ..group.membership import Committed, Membership, MembershipLost
+from ..group.committed import Places
+from ..group.membership import Membership, MembershipLost
 from ..log.messages import LARGEST
 
 _ANSWER_SECONDS = 10.0
@@ -33,7 +34,7 @@ a slow line their messages may take seconds; "transaction.timeout.ms" overrides 
 class Delivery(Protocol):
     """A way to deliver."""
 
-    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
         """Send messages and commit the input's places.
 
         Raises `MembershipLost` if other members have the partitions by now, `Stopped`, and `KafkaException`
@@ -67,7 +68,7 @@ class AtLeastOnce:
         self._log = list(log)
         self._stopping = stopping
 
-    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
         """See `Delivery`."""
         try:
             self._send([message for message in messages if message.topic != self._table_topic])
@@ -79,14 +80,18 @@ class AtLeastOnce:
             self._producer = Producer(self._config, logger=LIBRARY_LOG)
             raise
 
-    def claim(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
+    def claim(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
         """Commit places under new claims, then send word of these. Raises as `deliver` does."""
         self._commit(places)
         self._send(messages)
 
-    def _known(self, places: Mapping[Input, Committed]) -> dict[Input, Committed]:
+    def _known(self, places: Mapping[Input, Places]) -> dict[Input, Places]:
         """Places that say how far the table topic is, unless they say already from where it must be read."""
-        return {where: replace(place, log=place.log or tuple(self._log)) for where, place in places.items()}
+        log = tuple(self._log)
+        return {
+            where: {name: replace(place, log=place.log or log) for name, place in own.items()}
+            for where, own in places.items()
+        }
 
     def _send(self, messages: Sequence[Outgoing]) -> None:
         missing = dict(enumerate(messages))
@@ -106,7 +111,7 @@ class AtLeastOnce:
                 waiting.failed(faults.told(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id))
         waiting.done()
 
-    def _commit(self, places: Mapping[Input, Committed]) -> None:
+    def _commit(self, places: Mapping[Input, Places]) -> None:
         waiting = Patience("commit positions", self._stopping)
         while True:
             try:
@@ -145,7 +150,7 @@ class AtMostOnce(AtLeastOnce):
     for ``delivery.timeout.ms``, by the library, which lets none of them come twice, and not again after that.
     """
 
-    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
         """See `Delivery`."""
         self._commit(self._known(places))
         self._send_rows([message for message in messages if message.is_row])
@@ -190,7 +195,7 @@ class ExactlyOnce:
         self._preparing = threading.Thread(target=self._prepare, name="streamgauge-producer", daemon=True)
         self._preparing.start()
 
-    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Committed]) -> None:
+    def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
         """See `Delivery`."""
         waiting = Patience("commit a transaction", self._stopping)
         unsettled = False
@@ -235,7 +240,7 @@ class ExactlyOnce:
         self,
         producer: Producer,
         messages: Sequence[Outgoing],
-        places: Mapping[Input, Committed],
+        places: Mapping[Input, Places],
         faults: Faults,
     ) -> None:
         producer.poll(0)  # serves the log messages of the library
@@ -259,10 +264,11 @@ class ExactlyOnce:
         except KafkaException:
             self.close()
 
-    def _landed(self, places: Mapping[Input, Committed]) -> bool:
+    def _landed(self, places: Mapping[Input, Places]) -> bool:
         """Whether the previous transaction was committed after all."""
         found = self._membership.committed(places, _ANSWER_SECONDS)
         return bool(places) and all(
-            (held := found[where]) is not None and held.position == place.position
-            for where, place in places.items()
+            name in found[where] and found[where][name].position == place.position
+            for where, own in places.items()
+            for name, place in own.items()
         )

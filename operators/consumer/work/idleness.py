@@ -15,17 +15,40 @@ from ..plan import Plan
 _ANSWER_SECONDS = 2.0
 
 
+class HighWatermarks:
+    """What brokers say of the ends of partitions; asked once for all streams of a worker until `forget`."""
+
+    def __init__(self, admin: Callable[[], Admin]) -> None:
+        self._admin = admin
+        self._known: dict[Input, int] = {}
+        self._answered = True
+
+    def forget(self) -> None:
+        """Ask again from now on."""
+        self._known, self._answered = {}, True
+
+    def of(self, inputs: list[Input]) -> dict[Input, int]:
+        """The offset after the last message of each, those of open transactions included; or no answer."""
+        missing = [where for where in inputs if where not in self._known]
+        if missing and self._answered:
+            try:
+                self._known |= high_watermarks(self._admin(), missing, _ANSWER_SECONDS)
+            except TopicError:
+                self._answered = False
+        return {where: self._known[where] for where in inputs if where in self._known}
+
+
 class Idleness:
-    """Tracks the silence of a worker's partitions; `clock` must never go back.
+    """Tracks the silence of a stream's partitions in a worker; `clock` must never go back.
 
     A partition of a bounded run rests for good as soon as it is read to its end. Any other rests once it has
     given no event time for the plan's `idle_seconds` and no message up to its high watermark is left, which
     lies behind the messages of transactions that are still open.
     """
 
-    def __init__(self, plan: Plan, admin: Callable[[], Admin], clock: Callable[[], float]) -> None:
+    def __init__(self, plan: Plan, ends: HighWatermarks, clock: Callable[[], float]) -> None:
         self._plan = plan
-        self._admin = admin
+        self._ends = ends
         self._clock = clock
         self._silences: dict[Input, Silence] = {}
 
@@ -53,7 +76,7 @@ class Idleness:
             return
         patience = self._plan.options.idle_seconds
         quiet = [where for where in found if self._silences[where].since(now) >= patience]
-        ends = self._ends(quiet) if quiet and positions else {}
+        ends = self._ends.of(quiet) if quiet and positions else {}
         for where, own in found.items():
             own.rest = None
             if where in ends and where in positions:
@@ -65,9 +88,3 @@ class Idleness:
 
     def _rest(self, silent: float, patience: float) -> Rest:
         return Rest(int(silent * 1e6), int(patience * 1e6), int(wall_clock() * 1e6))
-
-    def _ends(self, inputs: list[Input]) -> dict[Input, int]:
-        try:
-            return high_watermarks(self._admin(), inputs, _ANSWER_SECONDS)
-        except TopicError:
-            return {}

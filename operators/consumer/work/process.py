@@ -1,6 +1,6 @@
 """A sketching worker as a process of its own: ``python -m streamgauge.operators.consumer.work.process``.
 
-The plan comes pickled over standard input, which then stays open. When it closes, because the run ends or the
+The plans come pickled over standard input, which then stays open. When it closes, because the run ends or the
 run's process died, the worker delivers what it holds and ends. What it logs, its figures and its error come
 back over the pipe that was its standard output (`telling`); whatever it or the user's decoder prints goes to
 standard error.
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 from ...child import child
 from ...watching.figures import WorkFigures
 from ..ending import ASKING
-from ..plan import Plan
+from ..naming import in_words
+from ..plan import Plans
 from .telling import Hearing, Telling, TellingHandler
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _LAST_WORDS_SECONDS = 1.0
 class WorkerProcess:
     """The run's side of one worker process."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plans: Plans) -> None:
         self._process = child(_MODULE)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -48,7 +49,7 @@ class WorkerProcess:
         self._reading.start()
         level = logging.getLogger("streamgauge.kafka").getEffectiveLevel()
         with suppress(BrokenPipeError):
-            pickle.dump((plan, level), self._process.stdin)
+            pickle.dump((plans, level), self._process.stdin)
             self._process.stdin.flush()
 
     @property
@@ -108,8 +109,8 @@ def main() -> int:
     logging.getLogger().addHandler(TellingHandler(telling))
     stopping = threading.Event()
     try:
-        plan: Plan
-        plan, level = pickle.load(sys.stdin.buffer)
+        plans: Plans
+        plans, level = pickle.load(sys.stdin.buffer)
         logging.getLogger("streamgauge.kafka").setLevel(level)
 
         def watch() -> None:
@@ -121,11 +122,11 @@ def main() -> int:
         threading.Thread(target=watch, daemon=True).start()
         from .worker import Worker
 
-        worker = Worker(plan, stopping.is_set)
+        worker = Worker(plans, stopping.is_set)
         with _reporting(worker, telling):
             worker.run()
     except BaseException as error:
-        logging.getLogger("streamgauge.kafka").error("a worker failed: %s", error)
+        logging.getLogger("streamgauge.kafka").error("a worker failed: %s", in_words(error))
         telling.error(error)
         return 1
     return 0

@@ -21,14 +21,16 @@ from dataclasses import replace
 
 from confluent_kafka import KafkaError, KafkaException
 
+from ...definition.change import DefinitionChanged
 from ...kafka.reader import ReadError
 from ...kafka.topics import Admin, TopicError, high_watermarks
 from ...sketching.delta import Delta
 from ...sketching.position import Input, Position
-from ..group.membership import Committed, Membership
+from ..group.committed import LONE, Committed, Places
+from ..group.membership import Membership
 from ..log.messages import encode
 from ..log.tail import Ends, Tail, claimed, follow, read_tail
-from ..plan import Plan
+from ..plan import Plan, Plans
 from .delivery import AtLeastOnce, AtMostOnce, Delivery, ExactlyOnce
 
 log = logging.getLogger("streamgauge.kafka")
@@ -48,62 +50,75 @@ class TakingUp:
     """Finds the places of a worker's partitions, and makes what delivers from there on.
 
     `ids` are those of the input topics, which may become more. `epochs` are the claims under which the worker
-    has its partitions, where its delivery makes any.
+    has its partitions, where its delivery makes any; only a lone stream's does.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        plans: Plans,
         membership: Membership,
         admin: Callable[[], Admin],
         stopping: Callable[[], bool],
         ids: Mapping[str, str] | None = None,
     ) -> None:
-        self._plan = plan
+        self._plans = plans
+        self._plan = plans.first
         self._membership = membership
         self._admin = admin
         self._stopping = stopping
-        self._ids = plan.topic_ids if ids is None else ids
-        self._fingerprint = plan.stream.fingerprint()
+        self._ids = plans.topic_ids if ids is None else ids
+        self._fingerprints = {name: plan.stream.fingerprint() for name, plan in plans.by_name.items()}
         self.delivery: Delivery | None = None
         self.epochs: dict[Input, int] = {}
         self._behind: dict[Input, tuple[int, Committed]] = {}
 
-    def places(self, inputs: Iterable[Input]) -> dict[Input, Ends]:
-        """Where newly assigned partitions go on.
+    def places(self, inputs: Iterable[Input]) -> dict[str, dict[Input, Ends]]:
+        """Where each stream goes on in those of the newly assigned partitions that it reads.
 
         Raises `KafkaException` if brokers don't answer, `MembershipLost` if others have the partitions by
-        now, `ReadError` if messages were deleted that were not read.
+        now, `ReadError` if messages were deleted that were not read, `DefinitionChanged` if what is committed
+        is of other streams.
         """
-        places: dict[Input, Committed] = {}
-        for where, place in self._membership.committed(inputs, _ANSWER_SECONDS).items():
-            low, _ = self._membership.watermarks(where, _ANSWER_SECONDS)
-            if place is None:
-                place = self._committed(where, Position(low))
-            elif place.position.offset < low:
-                self._gone(where, place.position.offset, low)
-            replay = self._replay(where, place.position, low)
-            places[where] = replace(place, position=replace(place.position, replay=replay))
-        if self._plan.options.delivery == "exactly_once":
-            return self._exactly(places)
-        return self._behind_log(places)
+        known = self._membership.committed(inputs, _ANSWER_SECONDS)
+        lows = {where: self._membership.watermarks(where, _ANSWER_SECONDS)[0] for where in known}
+        found = {}
+        for name, plan in self._plans.by_name.items():
+            mine = [where for where in known if plan.stream.takes(where.topic)]
+            places = {where: self._place(plan, where, known[where], lows[where]) for where in mine}
+            exactly = plan.options.delivery == "exactly_once"
+            found[name] = self._exactly(plan, places) if exactly else self._behind_log(places)
+        return found
 
-    def committed(self, where: Input, position: Position) -> Committed:
-        """What to commit of a partition that the worker has."""
+    def committed(self, name: str, where: Input, position: Position) -> Committed:
+        """What to commit of a stream and a partition that the worker has."""
         epoch = self.epochs.get(where, 0)
-        found = replace(self._committed(where, position), epoch=epoch, moved=epoch)
+        found = replace(self._committed(self._plans.by_name[name], where, position), epoch=epoch, moved=epoch)
         end, taken = self._behind.get(where, (0, found))
         if position.offset >= end:
             return found
         # A part of the log has more of it: a successor must find that again, from where it was found.
         return replace(found, log=taken.log, moved=taken.moved)
 
-    def _committed(self, where: Input, position: Position) -> Committed:
-        ids = self._ids.get(where.topic, ""), self._plan.table_id
-        return Committed(position, (), self._fingerprint, *ids)
+    def _place(self, plan: Plan, where: Input, known: Places, low: int) -> Committed:
+        """Where a stream goes on in a partition that begins at `low`, by what the group has committed."""
+        place = known.get(plan.name) or known.get(LONE)
+        if place is None and known:
+            raise DefinitionChanged(
+                f"the group {plan.group_id!r} has committed {where} without the stream {plan.name!r}: a run "
+                "of other streams is going on side by side; give one of them a group_id of its own"
+            )
+        if place is None:
+            place = self._committed(plan, where, Position(low))
+        elif place.position.offset < low:
+            self._gone(where, place.position.offset, low)
+        replay = self._replay(plan, where, place.position, low)
+        return replace(place, position=replace(place.position, replay=replay))
 
-    def _exactly(self, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
-        plan = self._plan
+    def _committed(self, plan: Plan, where: Input, position: Position) -> Committed:
+        ids = self._ids.get(where.topic, ""), plan.table_id
+        return Committed(position, (), self._fingerprints[plan.name], *ids)
+
+    def _exactly(self, plan: Plan, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
         self.delivery = self.delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
         if all(place.fingerprint for place in places.values()):
             return {where: Ends(place.position) for where, place in places.items()}
@@ -140,7 +155,7 @@ class TakingUp:
         messages = []
         for where, place in places.items():
             empty = Delta(
-                fingerprint=self._fingerprint,
+                fingerprint=self._fingerprints[plan.name],
                 topic=where.topic,
                 partition=where.partition,
                 first=place.position.offset,
@@ -151,7 +166,7 @@ class TakingUp:
                 epoch=epochs[where],
             )
             messages += encode(empty, plan.table_topic, plan.table_partitions)
-        marked = {w: replace(place, epoch=epochs[w]) for w, place in places.items()}
+        marked = {w: {plan.name: replace(place, epoch=epochs[w])} for w, place in places.items()}
         self.delivery.claim(messages, marked)
         self.epochs |= epochs
 
@@ -170,13 +185,13 @@ class TakingUp:
             )
         return logs
 
-    def _replay(self, where: Input, position: Position, low: int) -> int:
+    def _replay(self, plan: Plan, where: Input, position: Position, low: int) -> int:
         """Where rows before a position must be read once more, in a partition that begins at `low`."""
-        if not self._plan.stream.of_topic(where.topic).looks_back:
+        if not plan.stream.of_topic(where.topic).looks_back:
             return position.offset
         wanted = low if position.replay is None else position.replay
         if wanted < low:
-            joined = self._plan.stream.joined is not None
+            joined = plan.stream.joined is not None
             log.warning(_CUT_ROWS if joined else _CUT_IDS, where, wanted, min(low, position.offset) - 1)
         return max(low, wanted)
 

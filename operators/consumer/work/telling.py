@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 
 from ...watching.figures import WorkFigures
 from ...watching.logs import FIELDS
+from ..naming import in_words
 
 Kind = Literal["log", "figures", "error"]
 
@@ -42,7 +43,7 @@ class Telling:
             data = pickle.dumps(error)
             pickle.loads(data)
         except Exception:
-            data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+            data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {in_words(error)}"))
         self._tell("error", data)
 
     def _tell(self, kind: Kind, value: Any) -> None:

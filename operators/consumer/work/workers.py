@@ -8,7 +8,7 @@ import time as wall
 
 from ...formats.decode import check_importable
 from ...watching.figures import WorkFigures
-from ..plan import Plan
+from ..plan import Plans
 from .process import WorkerProcess
 from .worker import Worker
 
@@ -26,14 +26,14 @@ class Workers:
     process, if there is one, has the number 0; it is `own`, and its caller runs it in a thread.
     """
 
-    def __init__(self, plan: Plan, stop: threading.Event) -> None:
-        self._plan = plan
+    def __init__(self, plans: Plans, stop: threading.Event) -> None:
+        self._plans = plans
         self._lock = threading.Lock()
         self._processes: dict[int, WorkerProcess] = {}
         self._leaving: list[tuple[float, WorkerProcess]] = []
         self._past = WorkFigures()
-        many = plan.options.workers
-        self.own = Worker(plan.of_worker(0), stop.is_set) if many == 1 else None
+        many = plans.first.options.workers
+        self.own = Worker(plans.of_worker(0), stop.is_set) if many == 1 else None
         if many > 1:
             self._processes = {number: self._made(number) for number in range(many)}
 
@@ -60,7 +60,7 @@ class Workers:
             raise ValueError(f"workers is {many!r}; it is a whole number from 1 on")
         wanted = many - (self.own is not None)
         if wanted > len(self._processes):
-            for source in self._plan.sources:
+            for source in self._plans.sources:
                 for decoder in source.decoders:
                     check_importable(decoder)
         with self._lock:
@@ -101,7 +101,7 @@ class Workers:
             return [error for process in processes if (error := self._ended(process, keep=True)) is not None]
 
     def _made(self, number: int) -> WorkerProcess:
-        return WorkerProcess(self._plan.of_worker(number))
+        return WorkerProcess(self._plans.of_worker(number))
 
     def _ended(self, process: WorkerProcess, keep: bool = False) -> BaseException | None:
         """Wait for a process's end."""

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.group.membership import Committed
+from streamgauge.operators.consumer.group.committed import Committed, metadata_of, places_of
 from streamgauge.operators.consumer.log.tail import Tail, follow
 from streamgauge.operators.definition.aggregates import count, sum
 from streamgauge.operators.definition.change import differences
@@ -213,9 +213,9 @@ def test_messages_from_before_a_place_are_recalled_and_nothing_of_them_counts(cu
 def test_where_to_recall_from_is_committed_and_unknown_where_nobody_knew() -> None:
     for replay in (None, 7, 3, 0):
         place = Committed(Position(7, PartitionTime(5), replay), (4,), "abc", "t", "u")
-        assert Committed.of(7, place.metadata()) == place
+        assert places_of(7, metadata_of({"": place})) == {"": place}
     before = '["abc","t","u",[5,0,0,0,0,0],4]'
-    assert Committed.of(7, before).position.replay == 7  # by a version without ids to recall
+    assert places_of(7, before)[""].position.replay == 7  # by a version without ids to recall
     assert follow(Position(7, PartitionTime(), 3), Input("orders", 0), {0: Tail()}).position.replay == 3
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.group.membership import Committed
+from streamgauge.operators.consumer.group.committed import LONE, Committed, metadata_of, places_of
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.joining import Between
 from streamgauge.operators.definition.stream import Stream
@@ -45,7 +45,7 @@ class Worker:
         """Take both up where the last deltas left them; all rows from before are known again first."""
         self.pairings, self.progress = Pairings(self.stream), list[Progress]()
         for where, place in zip(INPUTS, self.places):
-            position = Committed.of(place.position.offset, place.metadata()).position
+            position = places_of(place.position.offset, metadata_of({LONE: place}))[LONE].position
             self.progress.append(
                 Progress(
                     *(self.stream, *where, position.offset, replace(position.time)),
@@ -197,7 +197,7 @@ def test_rows_that_are_read_again_from_the_beginning_are_dropped_as_they_were(
 def test_where_to_read_again_from_is_committed_with_the_event_time_there() -> None:
     time = PartitionTime(7, rows=3)
     place = Committed(Position(9, PartitionTime(12), 4, time), (), "abc", "t", "u")
-    assert Committed.of(9, place.metadata()) == place
+    assert places_of(9, metadata_of({LONE: place})) == {LONE: place}
 
 
 def test_a_side_far_ahead_need_not_be_read_until_the_other_has_caught_up() -> None:

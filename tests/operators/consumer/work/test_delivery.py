@@ -8,7 +8,8 @@ import signal
 import pytest
 from confluent_kafka import KafkaException
 
-from streamgauge.operators.consumer.group.membership import Committed, Membership
+from streamgauge.operators.consumer.group.committed import Places, offset_of
+from streamgauge.operators.consumer.group.membership import Membership
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.consumer.work.delivery import AtMostOnce
@@ -51,8 +52,8 @@ def test_a_worker_that_dies_between_its_deltas_and_its_commit_repeats_nothing(
 
     commit = Membership.commit
 
-    def die(self: Membership, places: dict[Input, Committed]) -> None:
-        if all(place.position.offset == 0 for place in places.values()):
+    def die(self: Membership, places: dict[Input, Places]) -> None:
+        if all(offset_of(place) == 0 for place in places.values()):
             return commit(self, places)  # a claim
         raise SystemError("struck by lightning")
 

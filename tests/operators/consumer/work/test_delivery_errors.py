@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, Producer
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
 from streamgauge.operators.consumer.merge.follower import LogMerger
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.plan import Plan, Plans
 from streamgauge.operators.consumer.work import worker as worker_module
 from streamgauge.operators.consumer.work.worker import Worker
 from streamgauge.operators.definition.aggregates import count
@@ -61,7 +61,7 @@ class Running:
         self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
         self._stop, self.sent, self.errors = threading.Event(), 0, list[BaseException]()
         self.merger = LogMerger(plan, ClosedWindows(schema_of(stream), None), self._stop.is_set)
-        worker = Worker(plan, self._stop.is_set)
+        worker = Worker(Plans.of([plan]), self._stop.is_set)
         self._threads = [threading.Thread(target=self._kept(run)) for run in (self.merger.run, worker.run)]
         for thread in self._threads:
             thread.start()

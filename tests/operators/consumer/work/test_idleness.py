@@ -18,7 +18,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.consumer.run import Run
 from streamgauge.operators.consumer.runner import start
-from streamgauge.operators.consumer.work.idleness import Idleness
+from streamgauge.operators.consumer.work.idleness import HighWatermarks, Idleness
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
@@ -185,7 +185,7 @@ def test_a_partition_that_was_read_to_its_end_rests_for_good_in_a_bounded_run(ka
     now = [7.0]
     intake, idleness = (
         Intake(plan.sources[0], Remarks("posts", {}), plan.ends),
-        Idleness(plan, lambda: None, lambda: now[0]),
+        Idleness(plan, HighWatermarks(lambda: None), lambda: now[0]),
     )
     for where in plan.inputs:
         intake.begin(Progress(plan.stream, *where, 0), [])

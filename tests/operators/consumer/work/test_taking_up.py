@@ -14,13 +14,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.group.membership import Committed
+from streamgauge.operators.consumer.group.committed import (
+    Committed,
+    Places,
+    metadata_of,
+    offset_of,
+    places_of,
+)
 from streamgauge.operators.consumer.log.messages import decode, encode
 from streamgauge.operators.consumer.log.parts import Record
 from streamgauge.operators.consumer.log.tail import Tail
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.plan import Plan, Plans
 from streamgauge.operators.consumer.work import taking_up
 from streamgauge.operators.consumer.work.delivery import AtLeastOnce, AtMostOnce
 from streamgauge.operators.consumer.work.taking_up import TakingUp
@@ -81,17 +87,17 @@ class Member:
         self.cluster = cluster
         cluster.owner = self
 
-    def committed(self, inputs: object, seconds: float) -> dict[Input, Committed | None]:
+    def committed(self, inputs: object, seconds: float) -> dict[Input, Places]:
         self.cluster.wake()
-        return {WHERE: self.cluster.place}
+        return {WHERE: {} if self.cluster.place is None else {"": self.cluster.place}}
 
     def watermarks(self, where: Input, seconds: float) -> tuple[int, int]:
         return 0, ROWS
 
-    def commit(self, places: Mapping[Input, Committed]) -> None:
+    def commit(self, places: Mapping[Input, Places]) -> None:
         assert self.cluster.owner is self
         place = places[WHERE]
-        self.cluster.place = Committed.of(place.position.offset, place.metadata())
+        self.cluster.place = places_of(offset_of(place), metadata_of(place))[""]
         self.cluster.wake()
 
 
@@ -108,7 +114,7 @@ class Sender(AtLeastOnce):
             self._log[message.partition] = len(self.cluster.log[message.partition])
             self.cluster.wake()
 
-    def _commit(self, places: Mapping[Input, Committed]) -> None:
+    def _commit(self, places: Mapping[Input, Places]) -> None:
         self._membership.commit(places)
 
 
@@ -140,8 +146,8 @@ def work(cluster: Cluster, delivery: Any) -> None:
     random = cluster.random
     member: Any = Member(cluster)
     plan = Plan(STREAM, "group", "table", {"posts": 1}, PARTITIONS, RunOptions(delivery=delivery))
-    taken = TakingUp(plan, member, lambda: None, lambda: False)
-    ends = taken.places([WHERE])[WHERE]
+    taken = TakingUp(Plans.of([plan]), member, lambda: None, lambda: False)
+    ends = taken.places([WHERE])[""][WHERE]
     assert isinstance(taken.delivery, Sender)
     progress = Progress(STREAM, *WHERE, ends.position.offset, replace(ends.position.time))
     cuts = [*ends.cuts]
@@ -154,7 +160,7 @@ def work(cluster: Cluster, delivery: Any) -> None:
         progress.add(FRAME[progress.next : stop], None, offsets, stop, lambda rows, why: None)
         delta = replace(progress.delta(), epoch=taken.epochs.get(WHERE, 0))
         messages = encode(delta, "table", PARTITIONS)
-        places = {WHERE: taken.committed(WHERE, delta.end)}
+        places = {WHERE: {"": taken.committed("", WHERE, delta.end)}}
         fate = random.random()
         if fate < 0.5:
             taken.delivery.deliver(messages, places)

@@ -1,0 +1,114 @@
+"""What a group commits of an input partition: an offset, and as its metadata what that is an offset of.
+
+The group of a lone stream commits one place, as a JSON list. Streams that run together commit a place each,
+as a JSON object by their names: they have read the same messages, but event time, what was seen, and the log
+are each one's own. Kafka's offset is the least of theirs, and each says how far it is beyond.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...sketching.lateness import PartitionTime
+from ...sketching.position import Position
+
+LONE = ""
+"""The name of a stream that runs by itself."""
+
+STREAM_NAME = "[A-Za-z0-9_-]{1,40}"
+"""What a stream among several may be called: it has no dot, so a table topic's name tells its group."""
+
+LARGEST = 4_096
+"""Bytes of metadata that a broker takes unless told otherwise (``offset.metadata.max.bytes``)."""
+
+_TIME = len(PartitionTime().to_list())
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a group has committed of an input partition: its position, and what that is a position of.
+
+    `log` is how far the table topic was then. All of it belongs to the definition with this fingerprint and
+    to the input and table topics with these ids; what no stream has committed has none of them. `epoch` is
+    that of the latest claim (`work.taking_up`), `moved` that of the claim under which the position was moved.
+    """
+
+    position: Position
+    log: tuple[int, ...] = ()
+    fingerprint: str = ""
+    topic_id: str = ""
+    table_id: str = ""
+    epoch: int = 0
+    moved: int = 0
+
+    def told(self) -> list[Any]:
+        """Everything but the offset, as plain JSON."""
+        position = self.position
+        back = -1 if position.replay is None else position.offset - position.replay
+        again = [] if position.replay_time is None else position.replay_time.to_list()
+        beside = [back, self.epoch, self.moved, *again] if self.epoch or again else [back] if back else []
+        known = [*position.time.to_list(), *beside]
+        return [self.fingerprint, self.topic_id, self.table_id, known, *self.log]
+
+    @classmethod
+    def of(cls, offset: int, told: list[Any]) -> Committed:
+        """What `told` gave. Raises `ValueError` and `TypeError` for anything else."""
+        fingerprint, topic_id, table_id, known, *log = told
+        numbers = list(map(int, known))
+        time, beside = numbers[:_TIME], numbers[_TIME:]
+        back, epoch, moved, *again = (*beside, *(0, 0, 0)[len(beside) :])
+        replay_time = PartitionTime(*again) if again else None
+        position = Position(offset, PartitionTime(*time), None if back < 0 else offset - back, replay_time)
+        ids = str(fingerprint), str(topic_id), str(table_id)
+        return cls(position, tuple(map(int, log)), *ids, epoch, moved)
+
+
+Places = Mapping[str, Committed]
+"""What is committed of one input partition, by the names of the streams; a lone stream's is `LONE`."""
+
+
+def offset_of(places: Places) -> int:
+    """The offset to commit: that from which a reader must go on for all of the streams."""
+    return min(place.position.offset for place in places.values())
+
+
+def metadata_of(places: Places) -> str:
+    """What to commit with the offset.
+
+    >>> at = [Committed(Position(offset, replay=offset), (), "fingerprint") for offset in (7, 9)]
+    >>> places = {"a": at[0], "b": at[1]}
+    >>> places_of(offset_of(places), metadata_of(places)) == places
+    True
+    """
+    if LONE in places:
+        told: Any = places[LONE].told()
+    else:
+        least = offset_of(places)
+        told = {name: [place.position.offset - least, *place.told()] for name, place in places.items()}
+    return _written(told)
+
+
+def largest_metadata(ids: Mapping[str, tuple[str, str]]) -> int:
+    """The bytes that metadata of several streams may take; `ids` are those of input and table topics."""
+    most = 1 << 62
+    position = Position(most, PartitionTime(-most, -most, 99, 99, -most, -most), -most)
+    places = {name: Committed(position, (), "0" * 16, *own) for name, own in ids.items()}
+    return len(_written({name: [most, *place.told()] for name, place in places.items()}))
+
+
+def places_of(offset: int, metadata: str | None) -> dict[str, Committed]:
+    """What was committed; only the offset, as of a lone stream, if no stream committed it."""
+    try:
+        told = json.loads(metadata or "[]")
+        if isinstance(told, dict):
+            return {name: Committed.of(offset + own[0], own[1:]) for name, own in told.items()}
+        return {LONE: Committed.of(offset, told)}
+    except (ValueError, TypeError, LookupError):
+        return {LONE: Committed(Position(offset))}
+
+
+def _written(told: Any) -> str:
+    return json.dumps(told, separators=(",", ":"))

@@ -1,0 +1,75 @@
+"""What one of several streams holds in a worker, and how far it is at each checkpoint."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from streamgauge.operators.consumer.log.tail import Ends
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.work.idleness import HighWatermarks
+from streamgauge.operators.consumer.work.share import StreamShare
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.messages import Messages
+from streamgauge.operators.sketching.position import Input, Position
+
+WHERE, OTHER = Input("posts", 0), Input("posts", 1)
+
+
+def share(**options: object) -> StreamShare:
+    stream = Stream.from_kafka("posts", value=json({"n": pl.Int64})).tumbling("1m").agg(posts=count())
+    plan = Plan(stream, "group", "table", {"posts": 2}, options=RunOptions(**options), name="a")
+    ends = HighWatermarks(lambda: None)
+    return StreamShare(plan, stream, lambda: None, lambda: False, ends, lambda: 0.0)
+
+
+def messages(partition: int, first: int, *values: bytes) -> Messages:
+    stamps = [1_700_000_000_000] * len(values)
+    return Messages.of(
+        list(values), topic="posts", partition=partition, first_offset=first, timestamps=stamps
+    )
+
+
+def test_deltas_of_chosen_partitions_say_that_others_follow_and_of_what_they_are() -> None:
+    found = share()
+    found.take_up({WHERE: Ends(Position(3), [5]), OTHER: Ends(Position(0))})
+    found.intake.take(messages(0, 3, b'{"n": 1}', b'{"n": 2}', b'{"n": 3}', b"oops"))
+    found.intake.take(messages(1, 0, b'{"n": 4}', b"oops"))
+    told = found.deltas([WHERE], {"posts": "id"}, {WHERE: 7})
+    assert [(d.first, d.next, d.more, d.source, d.epoch) for d in told] == [
+        (3, 5, True, "id", 7),
+        (5, 7, False, "id", 7),
+    ]
+    assert [letter.offset for letter in found.dead([WHERE])] == [6]
+    assert [letter.input for letter in found.dead(None)] == [WHERE, OTHER]
+    assert (found.at(WHERE), found.at(OTHER)) == (Position(3), Position(0))
+    found.delivered([WHERE], {delta.input: delta.end for delta in told})
+    assert (found.at(WHERE).offset, found.at(WHERE).time.rows) == (7, 3)
+    assert found.dead([WHERE]) == [] and [letter.input for letter in found.dead(None)] == [OTHER]
+    # Of the other partition nothing was said, nor is it lost.
+    (rest,) = found.deltas(None, {}, {})
+    assert (rest.input, rest.first, rest.next, rest.account.read) == (OTHER, 0, 2, 2)
+    assert found.deltas(None, {}, {}) == []
+
+
+def test_a_partition_is_read_where_the_stream_is_and_rests_at_its_end() -> None:
+    found = share(until="latest")
+    found.take_up({WHERE: Ends(Position(4))})
+    assert found.all_read  # a run without an end asks nobody
+    found = StreamShare(
+        Plan(found.plan.stream, "group", "table", {"posts": 2}, ends={WHERE: 6}, name="a"),
+        found.stream,
+        lambda: None,
+        lambda: False,
+        HighWatermarks(lambda: None),
+        lambda: 0.0,
+    )
+    found.take_up({WHERE: Ends(Position(4)), OTHER: Ends(Position(0))})
+    assert not found.all_read
+    found.intake.take(messages(0, 4, b'{"n": 1}'))
+    found.pass_gaps({("posts", 0): 5, ("posts", 1): 9})
+    assert found.progress[WHERE].next == 5 and not found.all_read
+    found.pass_gaps({("posts", 0): 6})
+    assert found.progress[WHERE].next == 6 and found.all_read
