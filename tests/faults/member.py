@@ -78,7 +78,7 @@ class Member:
                 self._tasks.put(task)
 
     def _tell(self) -> None:
-        states = self._run._merger.states()
+        states = self._run._only.merger.states()
         if not states:
             self.say(marks=[])
             return
@@ -87,8 +87,8 @@ class Member:
             marks=[[*where, mark.position.offset] for where, mark in state.marks.items()],
             account=state.account.to_dict(),
             assigned=self._run.assigned,
-            merging=len(self._run._merger.mergers),
-            partitions=len(self._run._merger._inputs),
+            merging=len(self._run._only.merger.mergers),
+            partitions=len(self._run._only.merger._inputs),
             overlaps=sum(state.overlaps for state in states),
         )
 

@@ -120,7 +120,7 @@ def test_a_pattern_takes_up_topics_and_partitions_that_come_and_nothing_of_its_o
     assert running.summary().account.dead_lettered == 1
     client = admin(topics.servers)
     client.create_partitions([NewPartitions(f"{topics.prefix}.b", 2)])[f"{topics.prefix}.b"].result(30)
-    until(lambda: {(f"{topics.prefix}.b", 1), (f"{topics.prefix}.d", 0)} <= {*running._inputs()})
+    until(lambda: {(f"{topics.prefix}.b", 1), (f"{topics.prefix}.d", 0)} <= {*running._only.inputs})
     topics.send("b", range(30))
     until(lambda: running.summary().account.read == 151)
     until(lambda: len(windows.tables) == 1)  # d is not past the second yet

@@ -47,7 +47,7 @@ def stream_of(kafka: Any, topic: str) -> Stream:
 
 def idle(run: Run) -> set[int]:
     """The partitions that count as idle."""
-    return {p for state in run._merger.states() for (_, p), mark in state.marks.items() if mark.idle}
+    return {p for state in run._only.merger.states() for (_, p), mark in state.marks.items() if mark.idle}
 
 
 @contextmanager
