@@ -4,6 +4,7 @@ How many different, which are the most frequent, how are they spread, show me a 
 bounded memory, with stated error bounds, on Spark and straight off Kafka.
 
     Stream, json, count, distinct, …    say what is asked of a topic; run(), start() and on_spark() count it
+    run_together, start_together        run several streams in one process, with one reading
     StreamTester                        tries a stream out with no broker
     query, merge, compare, is_final     ask tables of sketches; read_table and compact are for stored ones
     Client                              asks a query server
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .operators.consumer.merge.limits import StateLimitError as StateLimitError
     from .operators.consumer.run import Run as Run
     from .operators.consumer.summary import Summary as Summary
+    from .operators.consumer.together import RunTogether as RunTogether
     from .operators.definition.aggregate import Aggregate as Aggregate
     from .operators.definition.aggregates import bernoulli_sample as bernoulli_sample
     from .operators.definition.aggregates import count as count
@@ -140,6 +142,8 @@ if TYPE_CHECKING:
     from .spark_udafs.tables import as_table as as_table
     from .spark_udafs.tables import with_definitions as with_definitions
     from .stream import Stream as Stream
+    from .together import run_together as run_together
+    from .together import start_together as start_together
 
 __version__ = "0.1.0"
 
@@ -170,6 +174,7 @@ _EXPORTS: dict[str, str] = {
     "ParquetSink": ".spark_udafs.sinks",
     "Ratio": ".operators.rules.threshold",
     "Run": ".operators.consumer.run",
+    "RunTogether": ".operators.consumer.together",
     "SinkError": ".operators.sinks.sink",
     "StateLimitError": ".operators.consumer.merge.limits",
     "SketchError": ".sketches.core.protocol",
@@ -205,9 +210,11 @@ _EXPORTS: dict[str, str] = {
     "register": ".spark_udafs.functions.registering",
     "reset": ".operators.consumer.group.reset",
     "rollup": ".spark_udafs.rollup",
+    "run_together": ".together",
     "session": ".spark_udafs.session",
     "sketch": ".spark_udafs.frames",
     "sketch_parquet": ".spark_udafs.parquet.sketching",
+    "start_together": ".together",
     "text": ".operators.formats.text",
     "window": ".spark_udafs.frames",
     "with_definitions": ".spark_udafs.tables",

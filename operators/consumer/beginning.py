@@ -1,76 +1,149 @@
-"""How a run begins: what is there is looked at, what it needs is made, and its plan is drawn up."""
+"""How a run begins: what is there is looked at, what it needs is made, and its plans are drawn up."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
 from ..formats.decode import check_importable
 from ..kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
-from ..sinks.sink import Origin, topics_of
+from ..sinks.sink import Origin, TopicWanted, topics_of
 from ..sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ..sketching.position import inputs_of
-from .group.co_partitioning import check_alike, check_joined
+from .group.co_partitioning import check_alike, check_joined, check_joins
+from .group.committed import LONE
 from .group.history import GroupHistory, begin
-from .group.input_topics import check_apart, input_topics
+from .group.input_topics import InputTopics, check_apart, input_topics
 from .group.nameless import clear_away, group_name
 from .log.messages import TOPIC_CONFIG as TABLE
+from .naming import in_stream
 from .options import RunOptions
-from .plan import Plan
+from .plan import Plan, Plans
 from .sent_on import check_sent_on, sent_partitions
 
 
-def plan_of(stream: Stream, options: RunOptions) -> Plan:
-    """What a run's workers and merger are to do; its topics are there then.
+def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> Plans:
+    """What a run's workers and mergers are to do; its topics are there then.
 
-    Raises what `runner.start` does.
+    Streams and their options are by name, a lone stream's is `LONE`; options that are not of one stream are
+    the same for all. Raises what `runner.start` does.
     """
-    sources = stream.complete().kafka_sources
-    check_sent_on(stream, options)
-    settings = sources[0].settings
-    check_joined(stream, options.delivery, settings)
-    if options.workers > 1:
-        tables = [decoder for table in stream.tables for decoder in table.decoders]
-        for decoder in (*(decoder for source in sources for decoder in source.decoders), *tables):
-            check_importable(decoder)
+    shared = next(iter(options.values()))
+    sources = {name: _sources(name, stream) for name, stream in streams.items()}
+    _check_together(sources)
+    check_joins(streams)
+    settings = next(iter(sources.values()))[0].settings
+    for name, stream in streams.items():
+        with in_stream(name):
+            check_sent_on(stream, options[name])
+            check_joined(stream, shared.delivery, settings)
+            if shared.workers > 1:
+                _check_importable(stream)
     client = admin(settings)
-    for table in stream.tables:
+    for table in (table for stream in streams.values() for table in stream.tables):
         partitions_of(admin(table.source.settings), table.topic)
-    found = input_topics(client, sources, {options.dead_letters, options.late})
-    partitions, ids = found.partitions, found.ids
-    check_alike(stream, partitions)
-    group_id = options.group_id or _own_group(client, min(partitions))
-    history = GroupHistory(client, settings, group_id, stream, partitions, ids)
-    if options.group_id is not None:
+    others = {shared.dead_letters, shared.late}
+    found = {name: input_topics(client, own, others) for name, own in sources.items()}
+    for name, stream in streams.items():
+        with in_stream(name):
+            check_alike(stream, found[name].partitions)
+    topics = _all(found.values())
+    group_id = shared.group_id or _own_group(client, min(topics.partitions))
+    together = tuple(streams) if LONE not in streams else ()
+    histories = [
+        GroupHistory(client, settings, group_id, stream, found[n].partitions, found[n].ids, n, together)
+        for n, stream in streams.items()
+    ]
+    named = shared.group_id is not None
+    for history in histories if named else ():
         history.read()
-    origin = Origin.of(stream, group_id, options.group_id is not None)
-    wanted = topics_of(options.sinks, origin, options.table_partitions)
-    named = [topic for source in sources for topic in source.topics if topic == options.dead_letters]
-    check_apart(sources, [*(topic.name for topic in wanted), *named])
-    table_partitions = ensure_topic(client, history.table_topic, options.table_partitions, TABLE)
-    if options.group_id is not None:
+    wanted = [_wanted_topics(own, options[own.name], named) for own in histories]
+    written = [topic.name for its in wanted for topic in its]
+    for own in sources.values():
+        named_too = [topic for source in own for topic in source.topics if topic == shared.dead_letters]
+        check_apart(own, [*written, *named_too])
+    partitions = {
+        history.name: ensure_topic(client, history.table_topic, shared.table_partitions, TABLE)
+        for history in histories
+    }
+    for history in histories if named else ():
         history.claim()
-    besides = (*map(options.dead_letter_topic, partitions), *map(options.late_topic, partitions))
+    _make_besides(client, shared, topics.partitions)
+    for history, its in zip(histories, wanted):
+        for topic in its:
+            ensure_topic(client, topic.name, topic.partitions or partitions[history.name], topic.config)
+    bounded, from_now = shared.until == "latest", shared.start == "latest"
+    ends = end_offsets(client, inputs_of(topics.partitions)) if bounded or from_now else {}
+    starts = begin(histories, ends if from_now else None)
+    return Plans.of(
+        Plan(
+            own.stream,
+            group_id,
+            own.table_topic,
+            own.partitions,
+            partitions[own.name],
+            options[own.name],
+            ends={where: ends[where] for where in inputs_of(own.partitions)} if bounded else None,
+            starts=starts[own.name],
+            topic_ids=own.topic_ids,
+            table_id=id_of(client, own.table_topic),
+            sent_partitions=sent_partitions(own.stream, client, own.partitions),
+            name=own.name,
+            together=together,
+        )
+        for own in histories
+    )
+
+
+def _sources(name: str, stream: Stream) -> Sequence[KafkaSource]:
+    with in_stream(name):
+        return stream.complete().kafka_sources
+
+
+def _check_together(sources: Mapping[str, Sequence[KafkaSource]]) -> None:
+    """Raise `ValueError` for streams that no reader could read together."""
+    (first, theirs), *others = sources.items()
+    for name, own in others:
+        if (own[0].settings, own[0].corrupt) != (theirs[0].settings, theirs[0].corrupt):
+            raise ValueError(
+                f"the streams {first!r} and {name!r} are read from other brokers or with other settings, and "
+                "streams that run together share one reader: give both the same bootstrap_servers, config "
+                "and corrupt, or run them apart"
+            )
+
+
+def _check_importable(stream: Stream) -> None:
+    read = [decoder for source in stream.kafka_sources for decoder in source.decoders]
+    for decoder in (*read, *(decoder for table in stream.tables for decoder in table.decoders)):
+        check_importable(decoder)
+
+
+def _all(found: Iterable[InputTopics]) -> InputTopics:
+    """The input topics of all streams."""
+    partitions: dict[str, int] = {}
+    ids: dict[str, str] = {}
+    for own in found:
+        partitions |= own.partitions
+        ids |= own.ids
+    return InputTopics(partitions, ids)
+
+
+def _wanted_topics(history: GroupHistory, options: RunOptions, named: bool) -> list[TopicWanted]:
+    """The topics of a stream's sinks."""
+    with in_stream(history.name):
+        return topics_of(
+            options.sinks, Origin.of(history.stream, history.log_group, named), options.table_partitions
+        )
+
+
+def _make_besides(client: Admin, options: RunOptions, topics: Collection[str]) -> None:
+    """Make the topics of dead letters and of late messages, where there are to be any."""
+    besides = (*map(options.dead_letter_topic, topics), *map(options.late_topic, topics))
     for beside in dict.fromkeys(besides):
         if beside is not None:
             ensure_topic(client, beside, 1, DEAD_LETTERS)
-    for topic in wanted:
-        ensure_topic(client, topic.name, topic.partitions or table_partitions, topic.config)
-    bounded, from_now = options.until == "latest", options.start == "latest"
-    ends = end_offsets(client, inputs_of(partitions)) if bounded or from_now else None
-    return Plan(
-        stream,
-        group_id,
-        history.table_topic,
-        partitions,
-        table_partitions,
-        options,
-        ends=ends if bounded else None,
-        starts=begin([history], ends if from_now else None)[history.name],
-        topic_ids=ids,
-        table_id=id_of(client, history.table_topic),
-        sent_partitions=sent_partitions(stream, client, partitions),
-    )
 
 
 def _own_group(client: Admin, topic: str) -> str:

@@ -67,7 +67,7 @@ class Lookout:
         told = figures_of(
             state,
             self._plan.stream,
-            self._plan.group_id,
+            self._plan.log_group,
             self._inputs,
             lambda where: self._waiting(where, state),
             wall_clock(),

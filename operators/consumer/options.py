@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 DeliveryName = Literal["at_most_once", "at_least_once", "effectively_once", "exactly_once"]
 OnWindow = Callable[[pa.Table], None]
 
+LEAST_STATE = 1_000_000
+"""The least that a stream's windows may be limited to, in bytes."""
+
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 """A valid group name: a topic's name, with room for what its table topic's name adds."""
 
@@ -133,9 +136,11 @@ class RunOptions:
         for name, least in _COUNTS.items():
             if type(given := getattr(self, name)) is not int or given < least:
                 raise ValueError(f"{name} is {given!r}; it is a whole number from {least} on")
-        if self.state_bytes is not None and (type(self.state_bytes) is not int or self.state_bytes < _LEAST):
+        if self.state_bytes is not None and (
+            type(self.state_bytes) is not int or self.state_bytes < LEAST_STATE
+        ):
             raise ValueError(
-                f"state_bytes is {self.state_bytes!r}; it is a whole number from {_LEAST:,} on, or None"
+                f"state_bytes is {self.state_bytes!r}; it is a whole number from {LEAST_STATE:,} on, or None"
             )
         for name in _SECONDS:
             if not _is_positive(given := getattr(self, name)):
@@ -186,7 +191,6 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "emit": ("close", "checkpoint", "both"),
 }
 _COUNTS = {"workers": 1, "table_partitions": 1, "keep_windows": 0}
-_LEAST = 1_000_000
 _SECONDS = ("checkpoint_seconds", "idle_seconds")
 _NAMES = ("group_id",)
 

@@ -136,12 +136,6 @@ class Plans:
         """The ids of the input topics."""
         return {topic: told for plan in self.by_name.values() for topic, told in plan.topic_ids.items()}
 
-    @property
-    def state_bytes(self) -> int | None:
-        """What the windows of all streams may take in memory."""
-        limits = [plan.options.state_bytes for plan in self.by_name.values()]
-        return sum(limit for limit in limits if limit is not None) if None not in limits else None
-
     def of_worker(self, number: int) -> Plans:
         """That of one of the workers."""
         return Plans.of(plan.of_worker(number) for plan in self.by_name.values())

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol, TypeVar
 
 from ..definition.stream import Stream
+from ..watching.figures import Figures
 from ..watching.progress_line import in_foreground, shown
-from .beginning import plan_of
+from .beginning import plans_of
 from .ending import as_interrupt
+from .group.committed import LONE
 from .options import RunOptions
 from .run import Run
 from .summary import Summary
+from .together import RunTogether
+
+End = TypeVar("End", covariant=True)
+
+
+class _Started(Protocol[End]):
+    def stop(self) -> None: ...
+
+    def wait(self, seconds: float | None = None, interrupted: bool = False) -> End: ...
 
 
 def run(stream: Stream, options: RunOptions, progress: bool = True) -> Summary:
@@ -25,16 +38,7 @@ def run(stream: Stream, options: RunOptions, progress: bool = True) -> Summary:
     """
     with as_interrupt():
         started = start(stream, options)
-        with _line(started) if progress and in_foreground() else nullcontext():
-            try:
-                return started.wait()
-            except KeyboardInterrupt:
-                started.stop()
-                return started.wait(interrupted=True)
-
-
-def _line(started: Run) -> AbstractContextManager[None]:
-    return shown(started.plan.topic, started.figures, time.monotonic)
+        return _waited(started, {started.plan.topic: started.figures} if progress else {})
 
 
 def start(stream: Stream, options: RunOptions) -> Run:
@@ -44,4 +48,33 @@ def start(stream: Stream, options: RunOptions) -> Run:
     `DefinitionChanged` for a group that has another definition, with the difference in words, and
     `ValueError` or `TypeError` for a stream that can't run.
     """
-    return Run(plan_of(stream, options))
+    return Run(plans_of({LONE: stream}, {LONE: options}).first)
+
+
+def run_together(
+    streams: Mapping[str, Stream], options: Mapping[str, RunOptions], progress: bool = True
+) -> dict[str, Summary]:
+    """Run several streams until the end, or until interrupted, as `run` does; gives their results by name."""
+    with as_interrupt():
+        started = start_together(streams, options)
+        looks = {name: started[name].figures for name in started} if progress else {}
+        return _waited(started, looks)
+
+
+def start_together(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> RunTogether:
+    """Start several streams that share one reading, and come back at once (`together.options_of`)."""
+    return RunTogether(plans_of(streams, options))
+
+
+def _waited(started: _Started[End], looks: Mapping[str, Callable[[], Figures]]) -> End:
+    """What a run came to, with its progress shown by `looks`."""
+    with _lines(looks) if looks and in_foreground() else nullcontext():
+        try:
+            return started.wait()
+        except KeyboardInterrupt:
+            started.stop()
+            return started.wait(interrupted=True)
+
+
+def _lines(looks: Mapping[str, Callable[[], Figures]]) -> AbstractContextManager[None]:
+    return shown(looks, time.monotonic)

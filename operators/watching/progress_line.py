@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -96,22 +96,27 @@ def in_foreground() -> bool:
 
 
 @contextmanager
-def shown(topic: str, look: Callable[[], Figures], clock: Callable[[], float]) -> Iterator[None]:
-    """Keep the line up to date at the bottom of the terminal while the block runs; then it is gone.
+def shown(looks: Mapping[str, Callable[[], Figures]], clock: Callable[[], float]) -> Iterator[None]:
+    """Keep a line for each stream up to date at the bottom of the terminal while the block runs.
 
-    What the program prints meanwhile scrolls by above it.
+    `looks` give the figures by what the lines begin with. What the program prints meanwhile scrolls by above
+    them; then they are gone.
     """
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     console = Console(stderr=True)
-    line, ended = ProgressLine(topic), threading.Event()
+    lines, ended = {begins: ProgressLine(begins) for begins in looks}, threading.Event()
+
+    def text() -> str:
+        now, width = clock(), console.width - 1
+        return "\n".join(line.text(looks[begins](), now, width) for begins, line in lines.items())
 
     def follow(live: Live) -> None:
         while not ended.wait(_EVERY_SECONDS):
             if in_foreground():
-                live.update(Text(line.text(look(), clock(), console.width - 1), style="dim"), refresh=True)
+                live.update(Text(text(), style="dim"), refresh=True)
 
     with Live(
         console=console,

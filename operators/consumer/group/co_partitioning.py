@@ -7,6 +7,7 @@ in a rebalance; and the places of both must be committed together.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import combinations
 from typing import Any
 
 from ...definition.stream import Stream
@@ -51,6 +52,26 @@ def check_alike(stream: Stream, partitions: Mapping[str, int]) -> None:
         )
 
 
+def check_joins(streams: Mapping[str, Stream]) -> None:
+    """Raise `ValueError` for streams whose joins can't share one reading.
+
+    One side of a join waits while the other is behind. Joins of the same two topics agree on who waits; with
+    others a ring of topics could wait for one another.
+    """
+    joins = {name: _topics(stream) for name, stream in streams.items() if stream.joined is not None}
+    for (one, ours), (two, theirs) in combinations(joins.items(), 2):
+        if ours & theirs and ours != theirs:
+            raise ValueError(
+                f"the streams {one!r} and {two!r} both join {min(ours & theirs)!r}, but each with another "
+                "topic; of streams that run together, joins have both topics in common or none: run one apart"
+            )
+
+
+def partners_of(stream: Stream, where: Input) -> set[Input]:
+    """The partition that a joined stream's partition meets."""
+    return {Input(topic, where.partition) for topic in _topics(stream)} - {where}
+
+
 def check_partners(stream: Stream, inputs: Collection[Input], others: Collection[Input]) -> None:
     """Raise `TopicError` if a worker is given partitions without those that they are joined with.
 
@@ -58,12 +79,16 @@ def check_partners(stream: Stream, inputs: Collection[Input], others: Collection
     """
     if stream.joined is None:
         return
-    topics = {part.topics[0] for part in stream.joined.parts}
     for where in inputs:
-        partners = {Input(topic, where.partition) for topic in topics}
-        if not partners <= set(inputs) or partners & set(others):
+        partners = partners_of(stream, where)
+        if not partners <= set(inputs) or (partners | {where}) & set(others):
             raise TopicError(
                 f"join: the group gave this worker {where} without its partner in the other topic; both "
                 f"topics must have equally many partitions, and all members of the group "
                 f'"{_STRATEGY}": "range"'
             )
+
+
+def _topics(stream: Stream) -> set[str]:
+    """The topics that a stream joins; none for other streams."""
+    return set() if stream.joined is None else {part.topics[0] for part in stream.joined.parts}

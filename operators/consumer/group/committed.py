@@ -8,7 +8,7 @@ are each one's own. Kafka's offset is the least of theirs, and each says how far
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,11 +91,15 @@ def metadata_of(places: Places) -> str:
     return _written(told)
 
 
-def largest_metadata(ids: Mapping[str, tuple[str, str]]) -> int:
-    """The bytes that metadata of several streams may take; `ids` are those of input and table topics."""
+def largest_metadata(ids: Mapping[str, tuple[str, str]], joined: Collection[str] = ()) -> int:
+    """The bytes that metadata of several streams may take; `ids` are those of input and table topics.
+
+    `joined` are those streams that are joins of two.
+    """
     most = 1 << 62
-    position = Position(most, PartitionTime(-most, -most, 99, 99, -most, -most), -most)
-    places = {name: Committed(position, (), "0" * 16, *own) for name, own in ids.items()}
+    time = PartitionTime(-most, -most, 99, 99, -most, -most)
+    known = {name: Position(most, time, -most, time if name in joined else None) for name in ids}
+    places = {name: Committed(known[name], (), "0" * 16, *own) for name, own in ids.items()}
     return len(_written({name: [most, *place.told()] for name, place in places.items()}))
 
 

@@ -15,13 +15,14 @@ from datetime import UTC, datetime, timedelta
 from confluent_kafka import KafkaError, KafkaException
 
 from ...kafka.topics import Admin, described_group, remove
+from .committed import STREAM_NAME
 
 log = logging.getLogger("streamgauge.kafka")
 
 LEAST_AGE = timedelta(days=1)
 """A younger run may be alive even without members: it may be starting, or on a sleeping laptop."""
 
-_LONGEST = 180
+_LONGEST = 135
 """Kafka allows names of 249 characters, and a table topic's name is longer than its group's."""
 _SECONDS = 10.0
 
@@ -42,10 +43,13 @@ def old_groups(topics: Iterable[str], topic: str, now: datetime) -> dict[str, st
     >>> later = datetime(2026, 11, 22, tzinfo=UTC)
     >>> list(old_groups(known, "posts", later).values())
     ['posts.streamgauge-20261120T000501-0123abcd']
+    >>> list(old_groups([known[0].replace(".table", ".tags.table")], "posts", later).values())
+    ['posts.streamgauge-20261120T000501-0123abcd']
     >>> old_groups(known, "posts", datetime(2026, 11, 20, 23, tzinfo=UTC)), old_groups(known, "post", later)
     ({}, {})
     """
-    ours = re.compile(re.escape(topic[:_LONGEST]) + r"\.streamgauge-(\d{8}T\d{6})-[0-9a-f]{8}(?=\.table\.)")
+    run = re.escape(topic[:_LONGEST]) + r"\.streamgauge-(\d{8}T\d{6})-[0-9a-f]{8}"
+    ours = re.compile(rf"{run}(?=(?:\.{STREAM_NAME})?\.table\.)")
     found = {}
     for name in topics:
         if (named := ours.match(name)) is None:
@@ -64,7 +68,7 @@ def clear_away(client: Admin, topic: str, now: datetime) -> None:
     try:
         known = client.list_topics(timeout=_SECONDS).topics
         for table, group in old_groups(known, topic, now).items():
-            groups = [group, f"{group}.merger"]
+            groups = [group, f"{table.rpartition('.table.')[0]}.merger"]
             if not any(_has_members(client, one) for one in groups):
                 log.info("removing what the run %s left behind", group)
                 remove(client, [table], groups)

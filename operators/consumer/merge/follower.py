@@ -322,7 +322,7 @@ class LogMerger:
                 place = self._place.find(self._consumer, [0])[0]
                 self._watch = LogWatch(self._plan, place)
                 log.info(
-                    "another process of the group %s merges; windows are told there", self._plan.group_id
+                    "another process of the group %s merges; windows are told there", self._plan.log_group
                 )
             elif not self._watch.follow():
                 self._look_away()

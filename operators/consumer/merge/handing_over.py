@@ -184,7 +184,7 @@ def _told(sink: MessageSink | WritingSink, window: ClosedWindow) -> str:
 def origin_of(plan: Plan) -> Origin:
     """What the sinks of a run are told of it."""
     named = plan.options.group_id is not None
-    return Origin.of(plan.stream, plan.group_id, named)
+    return Origin.of(plan.stream, plan.log_group, named)
 
 
 def _remembered(step: Callable[[], list[Outgoing]], told: str) -> list[Outgoing]:

@@ -17,7 +17,7 @@ from ...sketching.position import Input, Position
 from ...sketching.progress import Progress
 from ...sketching.remarks_by_source import RemarksBySource
 from ...sketching.sent_rows import outgoing
-from ..group.co_partitioning import check_partners
+from ..group.co_partitioning import check_partners, partners_of
 from ..log.tail import Ends
 from ..plan import Plan
 from .idleness import HighWatermarks, Idleness
@@ -81,6 +81,10 @@ class StreamShare:
             return set()
         silent = {where: own.rest is not None for where, own in self.progress.items()}
         return self._pairings.ahead(silent, paused)
+
+    def partners(self, where: Input) -> set[Input]:
+        """The partition whose rows meet those of this one, in joined streams."""
+        return partners_of(self.stream, where)
 
     def waits_behind(self) -> list[Progress]:
         """Partitions of joined streams whose rows that wait for partners are to be read again."""

@@ -186,7 +186,11 @@ class Worker:
 
     def _pace(self) -> None:
         """Of joined streams, read on only with the side that is behind while the other has much waiting."""
-        ahead = {where for share in self._shares.values() for where in share.ahead(self._paused)}
+        ahead = set[Input]()
+        for share in self._shares.values():
+            # Joins of the same topics may see their times otherwise; both sides must never wait.
+            own = {where for where in share.ahead(self._paused) if not ahead & share.partners(where)}
+            ahead |= own
         if ahead != self._paused:
             self._paused = ahead
             self._read_on()

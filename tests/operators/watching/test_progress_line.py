@@ -74,7 +74,7 @@ from streamgauge.operators.watching.figures import Figures
 from streamgauge.operators.watching.progress_line import in_foreground, shown
 
 assert in_foreground()
-with shown("posts", lambda: Figures(group="g", account=Account(read=7, counted=7)), time.monotonic):
+with shown({"posts": lambda: Figures(group="g", account=Account(read=7, counted=7))}, time.monotonic):
     print("a window", flush=True)
     sys.stdin.readline()
 print("the end", flush=True)
