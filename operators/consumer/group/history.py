@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
-import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +22,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ...definition.change import DefinitionChanged, differences, rewritten
 from ...definition.stream import Stream
 from ...kafka.clients import LIBRARY_LOG, member_config, producer_config
-from ...kafka.faults import LOST, passing, refused
+from ...kafka.faults import LOST
 from ...kafka.outgoing import Outgoing
 from ...kafka.sending import Faults, produce
 from ...kafka.topics import Admin, TopicError, begin_offsets, end_offsets, id_of, made_anew, remove
@@ -32,12 +31,12 @@ from ..log.messages import LARGEST, log_group, table_topic
 from ..log.snapshots import Snapshot
 from ..log.state import NOTHING
 from ..log.tail import Tail, follow, read_tail
-from .committed import LONE, STREAM_NAME, Committed, Places, metadata_of, offset_of, places_of
+from .committed import LONE, Committed, Places, metadata_of, offset_of, places_of
+from .streams import committed_by, other_streams, recorded_in, tables_together
 
 log = logging.getLogger("streamgauge.kafka")
 
 _SECONDS = 30.0
-_TRY_SECONDS = 3.0
 
 
 @dataclass
@@ -63,6 +62,7 @@ class GroupHistory:
         self.fingerprint = self.stream.fingerprint()
         self.log_group = log_group(self.group_id, self.name)
         self.table_topic = table_topic(self.log_group, self.fingerprint)
+        self._names = self.together or (LONE,)
         self.existed = False
         self._recorded: Snapshot | None = None
 
@@ -85,7 +85,7 @@ class GroupHistory:
                     "give the run a new group_id to count again from the input topic"
                 )
         if exists:
-            self._recorded = self._read_recorded(self.table_topic)
+            self._recorded = recorded_in(self.config, self.table_topic)
             self._check_recorded()
         if exists and set(inputs_of(self.partitions)) - self.places.keys():
             starts = dict.fromkeys(topics[self.table_topic].partitions, 0)
@@ -111,7 +111,7 @@ class GroupHistory:
             own = self.stream.definition()
             nothing = Snapshot(self.fingerprint, self.topic_ids, 0, NOTHING, own, together=self.together)
             self._send(nothing.outgoing(self.table_topic, 0))
-            self._recorded = self._read_recorded(self.table_topic)
+            self._recorded = recorded_in(self.config, self.table_topic)
             self._check_recorded()
 
     @property
@@ -156,7 +156,7 @@ class GroupHistory:
 
     def commit(self, places: Mapping[Input, Places]) -> bool:
         """Commit for the group while it has no members; False if it has, as members commit themselves."""
-        consumer = self._consumer(self.group_id)
+        consumer = Consumer(member_config(self.config, self.group_id), logger=LIBRARY_LOG)
         try:
             offsets = [KafkaPartition(*w, offset_of(own), metadata_of(own)) for w, own in places.items()]
             consumer.commit(offsets=offsets, asynchronous=False)
@@ -170,48 +170,24 @@ class GroupHistory:
 
     def _check_definition(self, topics: set[str]) -> None:
         others = {place.fingerprint for place in self.places.values()} - {"", self.fingerprint}
-        self._check_streams(topics)
+        for _, of_another in tables_together(self.config, self.group_id, topics, self.together):
+            raise other_streams(self.group_id, of_another.together, self._names)
         pattern = re.compile(re.escape(f"{self.log_group}.table.") + "([0-9a-f]{16})")
         others |= {found[1] for topic in topics if (found := pattern.fullmatch(topic))} - {self.fingerprint}
         if not others:
             return
         other = min(others)
         topic = table_topic(self.log_group, other)
-        recorded = self._read_recorded(topic) if topic in topics else None
+        recorded = recorded_in(self.config, topic) if topic in topics else None
         told = differences(recorded.definition, self.stream.definition()) if recorded else []
         raise self._changed(told or ["what it was is not known any more"])
-
-    def _check_streams(self, topics: Collection[str]) -> None:
-        """Raise `DefinitionChanged` if the group is of a stream that is not among those that run now."""
-        pattern = re.compile(re.escape(f"{self.group_id}.") + rf"({STREAM_NAME})\.table\.[0-9a-f]{{16}}")
-        for topic in sorted(topics):
-            named = pattern.fullmatch(topic)
-            if named is not None and named[1] not in self.together:
-                recorded = self._read_recorded(topic)
-                if recorded is not None and named[1] in recorded.together:
-                    raise self._other_streams(recorded.together)
-
-    def _other_streams(self, known: Collection[str]) -> DefinitionChanged:
-        """The error that the group is of the streams with these names, and not of those that run now."""
-        was = (
-            f"the streams {_and(known)} together" if set(known) != {LONE} else "a stream that runs by itself"
-        )
-        now = self.together or (LONE,)
-        gone = [f"{_and(names)} missing" for names in [sorted(set(known) - {*now, LONE})] if names]
-        fresh = [f"{_and(names)} added" for names in [sorted(set(now) - {*known, LONE})] if names]
-        changed = f" ({', '.join([*gone, *fresh])})" if gone or fresh else ""
-        return DefinitionChanged(
-            f"the group {self.group_id!r} is of {was}, and can't go on with others{changed}: they have read "
-            "the same messages, and what is counted belongs to one offset. Run the same streams again, or "
-            "give these a group_id of their own"
-        )
 
     def _check_recorded(self) -> None:
         """Raise `DefinitionChanged` where rows are not treated as the group's first run did."""
         if self._recorded is None:
             return
         if set(self._recorded.together) != set(self.together):
-            raise self._other_streams(self._recorded.together or (LONE,))
+            raise other_streams(self.group_id, self._recorded.together or (LONE,), self._names)
         recorded, own = self._recorded.definition, self.stream.definition()
         if found := differences(recorded, own):
             raise self._changed(found)
@@ -231,20 +207,6 @@ class GroupHistory:
             f"under this name, delete the group and its topics {self.log_group}.table.* first"
         )
 
-    def _read_recorded(self, topic: str) -> Snapshot | None:
-        """What the first partition of a table topic holds of its stream, None where it holds nothing."""
-        consumer = self._consumer(f"{topic.rpartition('.table.')[0]}.merger")
-        try:
-            place = self._asked(consumer, [KafkaPartition(topic, 0)])[0]
-        finally:
-            consumer.close()
-        told = place.metadata or ""
-        hint = int(told) if told.isdigit() else 0
-        tail = read_tail(self.config, topic, {0: hint})[0]
-        if tail.snapshot is None and hint:
-            tail = read_tail(self.config, topic, {0: 0})[0]
-        return tail.snapshot
-
     def _check_source(self) -> None:
         for tail in self.logs.values():
             known = [(delta.topic, delta.source) for delta in tail.deltas]
@@ -258,33 +220,14 @@ class GroupHistory:
             raise made_anew(topic)
 
     def _committed(self) -> dict[Input, Committed]:
-        consumer = self._consumer(self.group_id)
-        try:
-            asked = [KafkaPartition(*where) for where in inputs_of(self.partitions)]
-            found = self._asked(consumer, asked)
-        finally:
-            consumer.close()
+        asked = [KafkaPartition(*where) for where in inputs_of(self.partitions)]
+        found = committed_by(self.config, self.group_id, asked)
         known = {Input(p.topic, p.partition): places_of(p.offset, p.metadata) for p in found if p.offset >= 0}
         for places in known.values():
             # An offset that was set by hand is of no stream yet.
             if all(place.fingerprint for place in places.values()) and self.name not in places:
-                raise self._other_streams(places)
+                raise other_streams(self.group_id, places, self._names)
         return {where: places.get(self.name) or places[LONE] for where, places in known.items()}
-
-    def _asked(self, consumer: Consumer, places: list[KafkaPartition]) -> list[KafkaPartition]:
-        """What the consumer's group has committed."""
-        deadline = time.monotonic() + _SECONDS
-        while True:
-            try:
-                return consumer.committed(places, timeout=_TRY_SECONDS)
-            except KafkaException as error:
-                # A user without the right to use the group is told so only in the log; the answer never
-                # comes.
-                beside = consumer.poll(0.0)
-                fault = (beside and beside.error()) or error.args[0]
-                if not passing(fault) or time.monotonic() > deadline:
-                    raise refused(fault, "tell the group's positions", group=self.group_id) from None
-                time.sleep(0.1)  # coordinators of a new broker are still loading
 
     def _send(self, messages: list[Outgoing]) -> None:
         """Write to the table topic. Raises `KafkaException` where that fails."""
@@ -294,9 +237,6 @@ class GroupHistory:
             produce(producer, message, faults.note)
         if producer.flush(_SECONDS) or faults.error is not None:
             raise faults.told(faults.error or KafkaError(KafkaError._MSG_TIMED_OUT), self.group_id)
-
-    def _consumer(self, group: str) -> Consumer:
-        return Consumer(member_config(self.config, group), logger=LIBRARY_LOG)
 
 
 def begin(histories: Sequence[GroupHistory], ends: Mapping[Input, int] | None) -> dict[str, dict[Input, int]]:
@@ -328,7 +268,3 @@ def begin(histories: Sequence[GroupHistory], ends: Mapping[Input, int] | None) -
         name: {where: place.position.offset for where, place in places.items()}
         for name, places in known.items()
     }
-
-
-def _and(names: Iterable[str]) -> str:
-    return " and ".join(map(repr, sorted(names)))

@@ -30,6 +30,7 @@ from ...kafka.topics import (
     remove,
 )
 from ...sketching.position import Input, inputs_of
+from .streams import tables_together
 
 _SECONDS = 30.0
 
@@ -59,7 +60,8 @@ def reset(
     rows: a window that begins before the new place holds only rows from there on. Windows that were handed
     over stay where they are; those that are counted again come again, and replace the earlier ones by
     `window_start` and keys (files of `ToParquet` and tables of `ToTable` do so by themselves). Bad messages
-    that are read again become dead letters again. The group may go on with another definition.
+    that are read again become dead letters again. The group may go on with another definition. Streams that
+    run together are all set.
 
     Raises `GroupInUse` while the group has members (static ones count until their session time-out),
     `TopicError` for topics that are not there, `ValueError` for a place that is not in a topic or that leaves
@@ -74,15 +76,20 @@ def reset(
     if not isinstance(to, (datetime, int, Mapping)) and to not in ("earliest", "latest"):
         raise ValueError(f'to is {to!r}; write "earliest", "latest", a datetime, or an offset')
     check_settings(config or {})
-    client = admin({"bootstrap.servers": servers(bootstrap_servers), **(config or {})})
-    for group in (group_id, f"{group_id}.merger"):
+    settings = {"bootstrap.servers": servers(bootstrap_servers), **(config or {})}
+    client = admin(settings)
+    _check_empty(client, group_id)
+    known = client.list_topics(timeout=_SECONDS).topics
+    alone = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
+    gone = [topic for topic in known if alone.fullmatch(topic)]
+    gone += [topic for topic, _ in tables_together(settings, group_id, known)]
+    mergers = {f"{topic.rpartition('.table.')[0]}.merger" for topic in gone} | {f"{group_id}.merger"}
+    for group in sorted(mergers):
         _check_empty(client, group)
     names = list(topics) or _known_topics(client, group_id)
     inputs = inputs_of({topic: partitions_of(client, topic) for topic in names})
     places = _places(client, inputs, to)
-    tables = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
-    gone = [topic for topic in client.list_topics(timeout=_SECONDS).topics if tables.fullmatch(topic)]
-    remove(client, gone, [f"{group_id}.merger"])
+    remove(client, gone, mergers)
     _wait_until_gone(client, gone)
     offsets = [KafkaPartition(*where, offset) for where, offset in places.items()]
     wanted = ConsumerGroupTopicPartitions(group_id, offsets)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import polars as pl
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, TopicPartition
 
@@ -15,6 +16,7 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import admin
 from streamgauge.operators.sketching.position import Input
+from streamgauge.together import run_together
 
 from ....waiting import until
 from ..runs import Windows
@@ -76,6 +78,24 @@ def test_a_group_counts_anew_from_where_it_was_reset_to(
     other = Stream(topic.stream.source, topic.stream.time).tumbling("1m").agg(posts=count())
     summary = run(other, RunOptions(**options))
     assert (summary.account.read, summary.lag) == (50 + 1_250, 0)
+
+
+def test_streams_that_run_together_are_set_back_together(kafka: Any, posts: Any) -> None:
+    topic = posts(2)
+    odd, even = Stream(topic.stream.source, topic.stream.time).branch(pl.col("user") % 2 == 1)
+    asked = {name: s.tumbling("10s", delay="2s").agg(posts=count()) for name, s in (("o", odd), ("e", even))}
+    options: Any = {"group_id": topic.topic, "until": "latest", "progress": False}
+    # Another group, whose table topic is called like that of a stream.
+    run(asked["o"], RunOptions(group_id=f"{topic.topic}.third", until="latest"))
+    for n, to in ((500, "earliest"), (500, "latest"), (300, None)):
+        topic.send(n)
+        found = run_together(asked, **options)
+        if to is not None:
+            assert all(found[name].account == topic.one_pass(asked[name])[1] for name in asked)
+            reset(topic.topic, to, bootstrap_servers=kafka.bootstrap_servers)
+    assert [found[name].account.read for name in asked] == [300, 300]
+    topics = admin({"bootstrap.servers": kafka.bootstrap_servers}).list_topics(timeout=30).topics
+    assert f"{topic.topic}.third.table.{asked['o'].fingerprint()}" in topics
 
 
 def test_a_group_with_members_is_left_alone(kafka: Any, posts: Any) -> None:

@@ -1,0 +1,47 @@
+"""Which streams a group is of is told by its topics alone, and put into words."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.operators.consumer.group import streams
+from streamgauge.operators.consumer.group.streams import other_streams, tables_together
+
+FINGERPRINT = "0123456789abcdef"
+
+
+def test_a_topic_belongs_to_the_group_that_is_written_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = {"g.a": ("a", "b"), "g.b": ("a", "b"), "g.alone": (), "g.x.a": ("a",), "g.empty": None}
+
+    def recorded(config: Any, topic: str) -> Any:
+        names = together[topic.rpartition(".table.")[0]]
+        return None if names is None else SimpleNamespace(together=names)
+
+    monkeypatch.setattr(streams, "recorded_in", recorded)
+    topics = [f"{group}.table.{FINGERPRINT}" for group in together]
+    topics += [f"g.table.{FINGERPRINT}", "g.a.table.short", f"h.a.table.{FINGERPRINT}", "g"]
+
+    def of(group: str, but: tuple[str, ...] = ()) -> list[str]:
+        return [topic.split(".table")[0] for topic, _ in tables_together({}, group, topics, but)]
+
+    assert of("g") == ["g.a", "g.b"] and of("g", ("a",)) == ["g.b"] and of("g.x") == ["g.x.a"]
+
+
+@pytest.mark.parametrize(
+    ("known", "now", "told"),
+    [
+        (["a", "b"], ["a"], "the streams 'a' and 'b' together, and can't go on with others ('b' missing):"),
+        (
+            ["b"],
+            ["c", "a", "b"],
+            "the streams 'b' together, and can't go on with others ('a' and 'c' added):",
+        ),
+        ([""], ["a"], "a stream that runs by itself, and can't go on with others ('a' added):"),
+        (["a"], [""], "the streams 'a' together, and can't go on with others ('a' missing):"),
+    ],
+)
+def test_what_is_added_and_missing_is_named(known: list[str], now: list[str], told: str) -> None:
+    assert f"the group 'g' is of {told}" in str(other_streams("g", known, now))
