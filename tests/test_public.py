@@ -23,12 +23,13 @@ from typing import Any
 import pytest
 
 import streamgauge
+from streamgauge.operators.consumer.results import StreamResults
 from streamgauge.operators.families import FAMILIES
 from streamgauge.spark_udafs.frames import Sketching, Windows
 from streamgauge.spark_udafs.running import Running
 
 # Not exported, but given by exported functions, which show the example.
-GIVEN = [Running, Sketching, Windows]
+GIVEN = [Running, Sketching, StreamResults, Windows]
 
 ERROR = re.compile(r"\b(errors?|within|off by|at most|bounds?|[Ee]xact(ly)?)\b")
 CONFIDENCE = re.compile(

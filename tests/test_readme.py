@@ -89,6 +89,19 @@ def test_good_and_bad_orders_that_are_sent_on() -> None:
 
 
 @pytest.mark.kafka
+def test_streams_that_share_one_reading(kafka: Any) -> None:
+    at = "2026-01-01T00:00:01Z"
+    pages = [("ann", "/shop/a"), ("bob", "/shop/a"), ("ann", "/news"), ("ann", "/shop/b")]
+    fill(kafka, "visits", [{"user": user, "page": page, "at": at} for user, page in pages])
+    names: dict[str, Any] = {}
+    exec(block("run_together(").replace("localhost:9092", kafka.bootstrap_servers), names)
+    found = names["found"]
+    assert dict(found["shop"].windows().select("page", "visits").rows()) == {"/shop/a": 2, "/shop/b": 1}
+    assert found["others"].windows()["pages"][0][0]["item"] == "/news"
+    assert found["users"].account.counted == 4 and found["shop"].account.filtered == 1
+
+
+@pytest.mark.kafka
 def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str]) -> None:
     def here(text: str) -> str:
         text = text.replace("localhost:9092", kafka.bootstrap_servers)

@@ -24,6 +24,7 @@ from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.topics import TopicError, admin
 from streamgauge.operators.sinks.to_kafka import ToKafka
 from streamgauge.operators.sketching.accounting import Account
+from streamgauge.together import run_together, start_together
 
 from ....waiting import until
 from ..runs import Windows
@@ -194,6 +195,38 @@ def test_merged_topics_count_each_message_once_while_a_worker_is_killed(
     changed = topics.stream(clicks).merge(topics.stream([orders]).filter(pl.col("at") >= 1))
     with pytest.raises(DefinitionChanged, match=rf'in the stream of "{orders}", step 1 changed from filter'):
         run(topics.counted(changed), RunOptions(until="latest", **options))
+
+
+def test_streams_of_different_topics_run_together_and_take_up_what_begins_to_match(topics: Topics) -> None:
+    names = {"a": topics.make("a"), "b": topics.make("b", 1)}
+    asked = {
+        "one": topics.stream(names["a"]),
+        "both": topics.stream(names["a"]).merge(topics.stream(names["b"]).filter(pl.col("at") >= 0)),
+        "all": topics.stream(rf"^{topics.prefix}\.[a-d]$"),
+    }
+    streams = {name: topics.counted(rows) for name, rows in asked.items()}
+    windows = {name: Windows() for name in streams}
+    options = {"group_id": topics.prefix, "checkpoint_seconds": 0.1, "on_window": windows}
+    topics.send("a", range(25))
+    running = start_together(streams, idle_seconds=600.0, **options)
+    until(lambda: all(running[name].account.read == 50 for name in streams))
+    until(lambda: len(windows["one"].tables) == 2)
+    assert not windows["both"].tables and not windows["all"].tables  # they wait for b
+    topics.make("d")
+    topics.send("d", range(15))
+    until(lambda: running["all"].account.read == 80)
+    topics.send("b", range(35), 1)
+    until(lambda: (running["both"].account.read, running["all"].account.read) == (85, 115))
+    running.stop()
+    found = running.wait(60)
+    assert {name: own.account.read for name, own in found.items()} == {"one": 50, "both": 85, "all": 115}
+    topics.send("a", range(25, 40))
+    found = run_together(streams, until="latest", progress=False, **options)
+    read = {"one": "a", "both": "ab", "all": "abd"}
+    for name, its in read.items():
+        wanted = Counter({key: n for key, n in topics.sent.items() if key[0] in its})
+        assert found[name].account == Account(read=wanted.total(), counted=wanted.total())
+        assert (counts(windows[name].table()), found[name].lag) == (wanted, 0)
 
 
 def test_what_is_not_there_or_read_twice_is_said(topics: Topics) -> None:
