@@ -116,6 +116,8 @@ def start_together(
     membership in the group and one reader; a message is decoded once for all streams whose sources read it
     alike, and a checkpoint is one transaction for all. Each has windows, a summary and a table topic of its
     own, as the group ``<group_id>.<name>`` would have: ``streamgauge serve --group posts.english`` asks it.
+    Two of them that join topics join the same two, or none of each other's.
+
     `on_window` and `sinks` are of one stream and given by its name; all other options are of all
     (`operators.consumer.options.RunOptions`), and the windows of all share `state_bytes`.
 

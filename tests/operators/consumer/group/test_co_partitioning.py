@@ -7,9 +7,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.group.co_partitioning import check_alike, check_joined, check_partners
+from streamgauge.operators.consumer.group.co_partitioning import (
+    check_alike,
+    check_joined,
+    check_joins,
+    check_partners,
+    partners_of,
+)
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.plan import Plan, Plans
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -18,10 +24,8 @@ from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.sketching.position import Input
 
 
-def stream(**config: Any) -> Stream:
-    left, right = (
-        Stream.from_kafka(topic, value=json({"id": pl.Int64}), config=config) for topic in ("ads", "clicks")
-    )
+def stream(topics: tuple[str, str] = ("ads", "clicks"), **config: Any) -> Stream:
+    left, right = (Stream.from_kafka(topic, value=json({"id": pl.Int64}), config=config) for topic in topics)
     return left.join(right, on="id", within="1m").tumbling("1m").agg(n=count())
 
 
@@ -50,6 +54,9 @@ def test_ranges_are_asked_for_in_joins_alone() -> None:
     assert asked.items() <= Plan(joined, "g", "t", {}).config.items()
     plain = Stream.from_kafka("ads", value=json({"id": pl.Int64})).tumbling("1m").agg(n=count())
     assert not asked.keys() & Plan(plain, "g", "t", {}).config.keys()
+    plans = [Plan(plain, "g", "t", {}, name="plain"), Plan(joined, "g", "t", {}, name="joined")]
+    assert asked.items() <= Plans.of(plans).config.items()
+    assert not asked.keys() & Plans.of(plans[:1]).config.keys()
     check_joined(plain, "at_least_once", {"group.protocol": "consumer"})
     check_alike(plain, {"ads": 2})
     check_partners(plain, [Input("ads", 0)], [])
@@ -67,3 +74,13 @@ def test_a_worker_takes_partners_up_together() -> None:
     for inputs, others in ((both[:1], []), (both[:1], both[1:]), (both, both[:1])):
         with pytest.raises(TopicError, match="without its partner"):
             check_partners(stream(), inputs, others)
+
+
+def test_joins_that_run_together_have_both_topics_in_common_or_none() -> None:
+    plain = Stream.from_kafka("ads", value=json({"id": pl.Int64})).tumbling("1m").agg(n=count())
+    one, swapped, other = stream(), stream(("clicks", "ads")), stream(("sales", "shops"))
+    check_joins({"one": one, "swapped": swapped, "other": other, "plain": plain})
+    assert partners_of(one, Input("ads", 2)) == {Input("clicks", 2)}
+    assert partners_of(plain, Input("ads", 2)) == set()
+    with pytest.raises(ValueError, match="'one' and 'ring' both join 'clicks'"):
+        check_joins({"plain": plain, "one": one, "ring": stream(("sales", "clicks"))})

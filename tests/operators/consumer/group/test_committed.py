@@ -28,7 +28,10 @@ def drawn(random: np.random.Generator) -> Committed:
     replay = None if random.random() < 0.3 else offset - int(random.integers(0, min(offset, 9) + 1))
     epochs = random.integers(1, 5, 2).tolist() if random.random() < 0.5 else [0, 0]
     log = tuple(random.integers(0, 1 << 40, random.integers(0, 4)).tolist())
-    return Committed(Position(offset, time, replay), log, "0123456789abcdef", "t" * 22, "u" * 22, *epochs)
+    again = None if replay is None or random.random() < 0.5 else replace(time, rows=7)
+    return Committed(
+        Position(offset, time, replay, again), log, "0123456789abcdef", "t" * 22, "u" * 22, *epochs
+    )
 
 
 @pytest.mark.parametrize("names", [[LONE], ["only"], ["a", "b", "c-d_e"]])
@@ -54,8 +57,9 @@ def test_a_lone_streams_place_is_written_as_before() -> None:
 
 def test_streams_whose_places_may_not_fit_are_known_beforehand() -> None:
     random, names = np.random.default_rng(3), [f"stream-{n}" for n in range(12)]
-    most = largest_metadata(dict.fromkeys(names, ("u" * 22, "t" * 22)))
-    assert most < LARGEST
+    ids = dict.fromkeys(names, ("u" * 22, "t" * 22))
+    most = largest_metadata(ids, names)
+    assert largest_metadata(ids) < most < LARGEST
     for _ in range(50):
         places = {name: drawn(random) for name in names}
         plain = {name: replace(place, log=(), epoch=0, moved=0) for name, place in places.items()}

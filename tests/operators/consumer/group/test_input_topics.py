@@ -197,6 +197,7 @@ def test_merged_topics_count_each_message_once_while_a_worker_is_killed(
         run(topics.counted(changed), RunOptions(until="latest", **options))
 
 
+@pytest.mark.soak
 def test_streams_of_different_topics_run_together_and_take_up_what_begins_to_match(topics: Topics) -> None:
     names = {"a": topics.make("a"), "b": topics.make("b", 1)}
     asked = {

@@ -80,6 +80,7 @@ def test_a_group_counts_anew_from_where_it_was_reset_to(
     assert (summary.account.read, summary.lag) == (50 + 1_250, 0)
 
 
+@pytest.mark.soak
 def test_streams_that_run_together_are_set_back_together(kafka: Any, posts: Any) -> None:
     topic = posts(2)
     odd, even = Stream(topic.stream.source, topic.stream.time).branch(pl.col("user") % 2 == 1)
