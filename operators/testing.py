@@ -196,11 +196,9 @@ class StreamTester:
             timestamps=stamps,
             headers=headers,
         )
-        intake = Intake(
-            self.stream.of_topic(where.topic).kafka_source, Remarks(where.topic, {}), keeps_late=True
-        )
+        intake = Intake(Remarks(where.topic, {}), keeps_late=True)
         intake.begin(progress, [])
-        intake.take(messages)
+        intake.take(self.stream.of_topic(where.topic).kafka_source, messages)
         refused = [RefusedRow(partition, letter.offset, letter.reason, where.topic) for letter in intake.dead]
         self.refused += refused
         self.late += [LateRow(partition, late.letter.offset, late.late_us / 1e6) for late in intake.late]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from ..formats.decode import Decoded
-from ..formats.messages import Messages
-from ..formats.unavailable import Unavailable
 from .functions import FunctionStep
 from .sources import FrameSource, KafkaSource
 from .steps import RowStep, Step
@@ -65,17 +60,6 @@ class MergedSource:
     def between(self, part: Part) -> tuple[RowStep, ...]:
         """The steps between a part's own and those that all rows go through."""
         return ()
-
-    def decoded(
-        self, messages: Messages, wait: Callable[[Unavailable], None] | None = None
-    ) -> Iterator[tuple[Messages, Decoded]]:
-        """The messages in order, in parts of one topic, and the rows of each (`KafkaSource.decoded`)."""
-        edges = [0, *(np.flatnonzero(np.diff(messages.topic)) + 1).tolist(), len(messages)]
-        for low, high in itertools.pairwise(edges):
-            if low < high:
-                source = self.part_of(messages.topics[messages.topic[low]]).source
-                assert isinstance(source, KafkaSource)
-                yield from source.decoded(messages.slice(low, high), wait)
 
     def definition(self) -> dict[str, Any]:
         """What it reads, as plain JSON; how the rows are transformed stands beside it (`Part.definition`)."""

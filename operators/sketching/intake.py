@@ -54,23 +54,21 @@ class Saying(Protocol):
 class Intake:
     """What a worker holds between two checkpoints: the progress of its partitions and what it refused.
 
-    `source` decodes the messages, `ends` are the offsets at which the reading of partitions ends; None where
-    it doesn't. `ready` holds deltas that had to be cut before the checkpoint, in order; `remarks` the remarks
-    about the messages. `alive` is called during the search for rows that fail, which may take long, and
+    `ends` are the offsets at which the reading of partitions ends; None where it doesn't. `ready` holds
+    deltas that had to be cut before the checkpoint, in order; `remarks` the remarks about the messages.
+    `alive` is called during the search for rows that fail, which may take long, and
     while the decoder waits for what it needs; there it waits until `stopping` says so, or not at all. Late
     messages are held in `late` if `keeps_late` says so.
     """
 
     def __init__(
         self,
-        source: Decoding,
         remarks: Saying,
         ends: Mapping[Input, int] | None = None,
         alive: Callable[[], None] | None = None,
         stopping: Callable[[], bool] | None = None,
         keeps_late: bool = False,
     ) -> None:
-        self._source = source
         self._keeps_late = keeps_late
         self._ends = ends
         self._alive = alive
@@ -108,12 +106,12 @@ class Intake:
         self.late = [] if inputs is None else [one for one in self.late if one.letter.input not in inputs]
         self.dead_bytes = sum(one.size for one in self.dead) + sum(one.size for one in self.late)
 
-    def take(self, messages: Messages) -> None:
-        """Sketch a batch of messages, except those of partitions not taken up or outside their range."""
+    def take(self, source: Decoding, messages: Messages) -> None:
+        """Sketch what `source` makes of messages, but for partitions not taken up and outside their range."""
         if messages.broken is not None:
             self.skip(messages.broken)
             return
-        for part, decoded in self.decoded(self._source, by_partition(messages)):
+        for part, decoded in self.decoded(source, by_partition(messages)):
             self.add(part, decoded)
         self.remarks.look()
 

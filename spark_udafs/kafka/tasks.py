@@ -210,7 +210,7 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
     stream = options.stream
     assert stream is not None
     remarks = remarks_on(options, where.topic)
-    intake = Intake(stream.kafka_source, remarks, {where: r.end})
+    intake = Intake(remarks, {where: r.end})
     known = r.known.floored(task.watermark_us)
     first = min(known.position.offset, r.start)
     # Rows that were counted before are cut off; only their account and event time are wanted.
@@ -218,7 +218,7 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
     progress = Progress(stream, *where, first, replace(known.position.time), lambda: clock)
     intake.begin(progress, [r.start] * (first < r.start))
     for messages in reading(options, r.place, first, r.end, BATCH_MESSAGES):
-        intake.take(messages)
+        intake.take(stream.kafka_source, messages)
         letters.take(intake, r.start)
     intake.pass_to(where, r.end)
     letters.take(intake, r.start)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from ...definition.sources import FrameSource
 from ...definition.stream import Stream
 from ...joins.pairing import Pairings
 from ...kafka.outgoing import Outgoing
@@ -43,10 +42,9 @@ class StreamShare:
     ) -> None:
         self.plan = plan
         self.stream = stream
-        assert not isinstance(stream.source, FrameSource)
         remarks = RemarksBySource(stream, plan.letters)
         late = plan.options.late is not None
-        self.intake = Intake(stream.source, remarks, plan.ends, alive, stopping, late)
+        self.intake = Intake(remarks, plan.ends, alive, stopping, late)
         self.idleness = Idleness(plan, ends, clock)
         self._pairings = Pairings(stream)
         self._at: dict[Input, Position] = {}

@@ -64,10 +64,10 @@ def test_keys_are_decoded_beside_the_values() -> None:
 def test_each_message_is_accounted_for(tombstones: Any) -> None:
     rows = Stream.from_kafka("t", value=json({"n": pl.Int64}), tombstones=tombstones)
     stream = rows.tumbling("1m").agg(posts=count()).complete()
-    intake = Intake(stream.kafka_source, Remarks("t", {}))
+    intake = Intake(Remarks("t", {}))
     progress = Progress(stream, "t", 0, 0)
     intake.begin(progress, [])
-    intake.take(Messages.of(VALUES, topic="t", timestamps=[1_000] * 6))
+    intake.take(stream.kafka_source, Messages.of(VALUES, topic="t", timestamps=[1_000] * 6))
     expected = {
         "refuse": Account(read=6, counted=3, dead_lettered=3),
         "skip": Account(read=6, counted=3, filtered=2, dead_lettered=1),
@@ -120,10 +120,10 @@ class Away:
 def take(decoder: Away, stopping: Any) -> tuple[Account, int]:
     stream = Stream.from_kafka("t", value=decoder).tumbling("1m").agg(posts=count()).complete()
     calls: list[int] = []
-    intake = Intake(stream.kafka_source, Remarks("t", {}), None, lambda: calls.append(1), stopping)
+    intake = Intake(Remarks("t", {}), None, lambda: calls.append(1), stopping)
     progress = Progress(stream, "t", 0, 0)
     intake.begin(progress, [])
-    intake.take(Messages.of([b'{"n":1}', b"oops"], topic="t", timestamps=[1_000] * 2))
+    intake.take(stream.kafka_source, Messages.of([b'{"n":1}', b"oops"], topic="t", timestamps=[1_000] * 2))
     return progress.account, len(calls)
 
 

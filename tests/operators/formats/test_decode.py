@@ -36,10 +36,11 @@ def stream(value: object) -> Stream:
 
 def test_rows_are_counted_and_refused_messages_become_dead_letters_with_their_reasons() -> None:
     asked = stream(Lines())
-    intake = Intake(asked.kafka_source, Remarks("posts", {}))
+    intake = Intake(Remarks("posts", {}))
     intake.begin(Progress(asked, "lines", 0, 0), [])
     intake.take(
-        Messages.of([b"2", b"x", b"3", b"4", None, bytes([255])], topic="lines", timestamps=[1_000] * 6)
+        asked.kafka_source,
+        Messages.of([b"2", b"x", b"3", b"4", None, bytes([255])], topic="lines", timestamps=[1_000] * 6),
     )
     assert [(letter.offset, letter.reason) for letter in intake.dead] == [
         (1, "not a number"),

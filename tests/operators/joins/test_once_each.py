@@ -196,14 +196,14 @@ def test_messages_from_before_a_place_are_recalled_and_nothing_of_them_counts(cu
     stream = rows.deduplicate("id", within="1m").tumbling("1m").agg(rows=count())
     values = [*MESSAGES[:4], b"broken", *MESSAGES[5:8], b"broken", *MESSAGES[9:]]
     messages = Messages.of(values, timestamps=[START_US // 1_000 + at for at in range(12)], topic="orders")
-    intake = Intake(stream.kafka_source, Remarks("orders", {}))
+    intake = Intake(Remarks("orders", {}))
     own = Progress(stream, "orders", 0, 7, replay=3)
     intake.begin(own, [])
     assert own.reads_from == 3
     for low, high in ((0, cut), (cut, 12)):
         before = own.reads_from
         if low < high:
-            intake.take(messages.slice(low, high))
+            intake.take(stream.kafka_source, messages.slice(low, high))
         assert own.reads_from == (before if low == high else max(before, high))
     # 3, 5 and 6 are recalled, with the ids 3, 1 and 2; then 7, 9, 10 and 11 are duplicates of those.
     assert own.account == Account(5, counted=0, filtered=4, dead_lettered=1)

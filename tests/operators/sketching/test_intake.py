@@ -23,26 +23,29 @@ STREAM = Stream.from_kafka("posts", value=json({"n": pl.Int64})).tumbling("1m").
 
 
 def test_messages_of_a_partition_that_come_out_of_order_are_not_judged_by_it() -> None:
-    intake = Intake(STREAM.kafka_source, Remarks("posts", {}))
+    intake = Intake(Remarks("posts", {}))
     for partition in (0, 1):
         intake.begin(Progress(STREAM, "posts", partition, 0), [])
     stamps = [1_700_000_000_000 + n for n in range(6)]
     messages = Messages.of([b'{"n": 1}'] * 6, topic="posts", partition=[0, 0, 1, 1, 0, 1], timestamps=stamps)
-    intake.take(messages)
+    intake.take(STREAM.kafka_source, messages)
     assert [own.account.counted for own in intake.progress.values()] == [3, 3]
     with pytest.raises(ReadError, match=r"posts\[1\] was read out of order: offset 0 came after 1"):
-        intake.take(messages.select(np.array([0, 3, 2])))
+        intake.take(STREAM.kafka_source, messages.select(np.array([0, 3, 2])))
 
 
 def test_partitions_of_one_number_in_two_topics_are_two() -> None:
-    intake = Intake(STREAM.kafka_source, Remarks("posts", {}))
+    intake = Intake(Remarks("posts", {}))
     for topic, first in (("posts", 0), ("likes", 2)):
         intake.begin(Progress(STREAM, topic, 0, first), [])
     values, stamps = [b'{"n": 1}', b"oops"] * 100, np.full(200, 1_700_000_000_000)
     topic = np.repeat([0, 1], 2)[np.arange(200) % 4].astype(np.int32)
     offsets = np.arange(200) // 4 * 2 + np.arange(200) % 2
     zeros = np.zeros(200, np.int32)
-    intake.take(from_objects(("likes", "posts"), topic, zeros, offsets, stamps, values, [None] * 200, None))
+    intake.take(
+        STREAM.kafka_source,
+        from_objects(("likes", "posts"), topic, zeros, offsets, stamps, values, [None] * 200, None),
+    )
     assert {where: (own.next, own.account.read) for where, own in intake.progress.items()} == {
         Input("posts", 0): (100, 100),
         Input("likes", 0): (100, 98),
@@ -53,13 +56,13 @@ def test_partitions_of_one_number_in_two_topics_are_two() -> None:
 
 
 def test_offsets_that_can_not_be_read_count_one_each_in_the_deltas_that_they_belong_to() -> None:
-    intake = Intake(STREAM.kafka_source, Remarks("posts", {}), {Input("posts", 0): 40})
+    intake = Intake(Remarks("posts", {}), {Input("posts", 0): 40})
     intake.begin(Progress(STREAM, "posts", 0, 10), [12, 20, 25])
     broken = Broken("posts", 0, 15, 50, "its checksum is wrong", b"bytes")
-    intake.take(Messages.skipped(replace(broken, partition=1)))  # another worker's
-    intake.take(Messages.skipped(replace(broken, first=0, next=10)))  # counted before
+    intake.take(STREAM.kafka_source, Messages.skipped(replace(broken, partition=1)))  # another worker's
+    intake.take(STREAM.kafka_source, Messages.skipped(replace(broken, first=0, next=10)))  # counted before
     assert not intake.ready and not intake.dead
-    intake.take(Messages.skipped(broken))
+    intake.take(STREAM.kafka_source, Messages.skipped(broken))
     deltas = [*intake.ready, intake.progress["posts", 0].delta()]
     assert [(d.first, d.next, d.account.read, d.account.dead_lettered) for d in deltas] == [
         (10, 12, 0, 0),

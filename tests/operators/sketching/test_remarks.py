@@ -26,9 +26,13 @@ def intake(schema: Any, time: str | None = None) -> Intake:
     source = Stream.from_kafka("posts", value=json(schema), time=time)
     stream = source.tumbling("1m", max_ahead=None).agg(n=count())
     schema = stream.kafka_source.value.schema
-    found = Intake(stream.kafka_source, Remarks("posts", schema, "posts.dead-letters"))
+    found = Intake(Remarks("posts", schema, "posts.dead-letters"))
     found.begin(Progress(stream, "posts", 0, 0), [])
     return found
+
+
+def take(taken: Intake, messages: Messages) -> None:
+    taken.take(taken.progress["posts", 0].stream.kafka_source, messages)
 
 
 def batch(values: list[Any], first: int = 0) -> Messages:
@@ -42,8 +46,9 @@ def test_a_stream_whose_times_cannot_be_read_is_told_of_once_with_reason_and_exa
     taken = intake({"at": pl.String}, "at")
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
         for start in range(0, 90, 30):
-            taken.take(
-                batch([{"at": f"0{n % 9}.07.2013"} for n in range(start, start + 29)] + [b"oops"], start)
+            take(
+                taken,
+                batch([{"at": f"0{n % 9}.07.2013"} for n in range(start, start + 29)] + [b"oops"], start),
             )
     (told,) = taken.remarks.told
     assert [record.getMessage() for record in caplog.records] == [told]
@@ -56,7 +61,7 @@ def test_a_stream_whose_times_cannot_be_read_is_told_of_once_with_reason_and_exa
 
 def test_few_messages_are_told_of_at_the_end_alone() -> None:
     taken = intake({"x": pl.Int64})
-    taken.take(batch([b"oops", b"oops", {"x": 1}]))
+    take(taken, batch([b"oops", b"oops", {"x": 1}]))
     assert taken.remarks.told == []
     taken.remarks.look(1, 1)
     (told,) = taken.remarks.told
@@ -65,7 +70,7 @@ def test_few_messages_are_told_of_at_the_end_alone() -> None:
 
 def test_some_bad_messages_are_nothing_to_speak_of() -> None:
     taken = intake({"x": pl.Int64})
-    taken.take(batch([{"x": 1}, b"oops"] * 500))
+    take(taken, batch([{"x": 1}, b"oops"] * 500))
     taken.remarks.look(1, 1)
     assert taken.remarks.told == []
 
@@ -75,10 +80,10 @@ def test_fields_that_no_message_has_are_named_beside_those_there_are() -> None:
     rows = [
         {"user": "ann", "x": None if n else 7, "from": {"name": "bo", "town": "Ulm"}} for n in range(1_000)
     ]
-    taken.take(batch(rows[:999]))
+    take(taken, batch(rows[:999]))
     assert taken.remarks.told == []
-    taken.take(batch(rows[999:], 999))
-    taken.take(batch(rows, 1_000))
+    take(taken, batch(rows[999:], 999))
+    take(taken, batch(rows, 1_000))
     assert taken.remarks.told == [
         'the fields "from.city", "usr" were in none of the first 1,000 rows of \'posts\'; '
         'the messages have "user", "x", "from", "from.name", "from.town"'
@@ -96,16 +101,16 @@ class Nothing:
 
 def test_fields_are_looked_for_in_messages_however_deep() -> None:
     stream = Stream.from_kafka("posts", value=Nothing()).tumbling("1m").agg(n=count())
-    taken = Intake(stream.kafka_source, Remarks("posts", stream.kafka_source.value.schema))
+    taken = Intake(Remarks("posts", stream.kafka_source.value.schema))
     taken.begin(Progress(stream, "posts", 0, 0), [])
-    taken.take(batch([b'{"a":' * 50_000 + b"1" + b"}" * 50_000]))
+    take(taken, batch([b'{"a":' * 50_000 + b"1" + b"}" * 50_000]))
     taken.remarks.look(1, 1)
     assert taken.remarks.told == ["the field \"x\" was in none of the first 1 rows of 'posts'"]
 
 
 def test_of_an_object_that_is_missing_its_fields_are_not_named_too() -> None:
     taken = intake({"x": pl.Int64, "of": PERSON})
-    taken.take(batch([{"x": 1}] * 3))
+    take(taken, batch([{"x": 1}] * 3))
     taken.remarks.look(1, 1)
     assert taken.remarks.told == [
         'the field "of" was in none of the first 3 rows of \'posts\'; the messages have "x"'
@@ -114,7 +119,7 @@ def test_of_an_object_that_is_missing_its_fields_are_not_named_too() -> None:
 
 def test_a_field_that_is_null_in_so_many_words_is_there() -> None:
     taken = intake({"x": pl.Int64, "of": PERSON})
-    taken.take(batch([{"x": None, "of": {"name": None, "city": None}}] * 2_000))
+    take(taken, batch([{"x": None, "of": {"name": None, "city": None}}] * 2_000))
     assert taken.remarks.told == []
 
 

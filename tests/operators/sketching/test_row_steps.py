@@ -83,12 +83,14 @@ def source_of(value: Any) -> Stream:
 
 def taken(values: list[bytes], alive: Any = None, value: Any = None) -> tuple[Intake, Account]:
     stream = source_of(value or Fragile()).tumbling("1m").agg(posts=count())
-    intake = Intake(stream.kafka_source, Remarks("posts", {}), alive=alive)
+    intake = Intake(Remarks("posts", {}), alive=alive)
     intake.begin(Progress(stream, "posts", 0, 0), [])
     n = len(values)
     numbers, stamps = np.arange(n), np.full(n, 1_767_225_600_000)
     zeros = np.zeros(n, np.int32)
-    intake.take(from_objects(("posts",), zeros, zeros, numbers, stamps, values, [None] * n, None))
+    intake.take(
+        stream.kafka_source, from_objects(("posts",), zeros, zeros, numbers, stamps, values, [None] * n, None)
+    )
     return intake, intake.progress["posts", 0].account
 
 

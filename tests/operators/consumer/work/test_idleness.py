@@ -184,7 +184,7 @@ def test_a_partition_that_was_read_to_its_end_rests_for_good_in_a_bounded_run(ka
     )
     now = [7.0]
     intake, idleness = (
-        Intake(plan.sources[0], Remarks("posts", {}), plan.ends),
+        Intake(Remarks("posts", {}), plan.ends),
         Idleness(plan, HighWatermarks(lambda: None), lambda: now[0]),
     )
     for where in plan.inputs:

@@ -44,7 +44,7 @@ class Numbers:
 
 def of(streams: dict[str, Stream], inputs: dict[Input, int]) -> tuple[Intakes, dict[str, Intake]]:
     """The intakes of streams that have each of these partitions from an offset on, if they read its topic."""
-    found = {name: Intake(stream.source, Remarks("", {})) for name, stream in streams.items()}
+    found = {name: Intake(Remarks("", {})) for name, stream in streams.items()}
     for name, stream in streams.items():
         for where, first in inputs.items():
             if stream.takes(where.topic):

@@ -25,6 +25,10 @@ def share(**options: object) -> StreamShare:
     return StreamShare(plan, stream, lambda: None, lambda: False, ends, lambda: 0.0)
 
 
+def take(found: StreamShare, messages: Messages) -> None:
+    found.intake.take(found.stream.kafka_source, messages)
+
+
 def messages(partition: int, first: int, *values: bytes) -> Messages:
     stamps = [1_700_000_000_000] * len(values)
     return Messages.of(
@@ -35,8 +39,10 @@ def messages(partition: int, first: int, *values: bytes) -> Messages:
 def test_deltas_of_chosen_partitions_say_that_others_follow_and_of_what_they_are() -> None:
     found = share()
     found.take_up({WHERE: Ends(Position(3), [5]), OTHER: Ends(Position(0))})
-    found.intake.take(messages(0, 3, b'{"n": 1}', b'{"n": 2}', b'{"n": 3}', b"oops"))
-    found.intake.take(messages(1, 0, b'{"n": 4}', b"oops"))
+    found.intake.take(
+        found.stream.kafka_source, messages(0, 3, b'{"n": 1}', b'{"n": 2}', b'{"n": 3}', b"oops")
+    )
+    take(found, messages(1, 0, b'{"n": 4}', b"oops"))
     told = found.deltas([WHERE], {"posts": "id"}, {WHERE: 7})
     assert [(d.first, d.next, d.more, d.source, d.epoch) for d in told] == [
         (3, 5, True, "id", 7),
@@ -68,7 +74,7 @@ def test_a_partition_is_read_where_the_stream_is_and_rests_at_its_end() -> None:
     )
     found.take_up({WHERE: Ends(Position(4)), OTHER: Ends(Position(0))})
     assert not found.all_read
-    found.intake.take(messages(0, 4, b'{"n": 1}'))
+    take(found, messages(0, 4, b'{"n": 1}'))
     found.pass_gaps({("posts", 0): 5, ("posts", 1): 9})
     assert found.progress[WHERE].next == 5 and not found.all_read
     found.pass_gaps({("posts", 0): 6})
