@@ -76,6 +76,7 @@ def test_each_gets_what_it_would_get_alone_run_after_run(kafka: Any, posts: Any)
     topic = posts(3)
     streams = streams_of(topic)
     windows = {name: Windows() for name in streams}
+    streams["rows"] = Stream(topic.stream.source, topic.stream.time).to_kafka(f"{topic.topic}.rows")
     sinks = {"few": [ToKafka(f"{topic.topic}.few"), ToTable()], "many": [ToTable()]}
     to_table = [name for name, own in sinks.items() if ToTable() in own]
     for n in (3_000, 2_000):
@@ -94,6 +95,7 @@ def test_each_gets_what_it_would_get_alone_run_after_run(kafka: Any, posts: Any)
     dead = sum(value == b'{"user": 1, "at' for own in topic.sent for value in own)
     assert dead and messages_in(kafka, f"{topic.topic}.dead-letters") == dead
     assert messages_in(kafka, f"{topic.topic}.few") >= len(windows["few"].tables)
+    assert messages_in(kafka, f"{topic.topic}.rows") == found["rows"].account.counted
     # Each has topics of its own, which are found as those of a group.
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
     for name, stream in streams.items():
