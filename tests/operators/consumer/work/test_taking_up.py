@@ -123,6 +123,9 @@ class Hasty(Sender):
 
     deliver = AtMostOnce.deliver
 
+    def _send_rows(self, rows: Any) -> None:
+        assert not rows, "these streams send no rows on"
+
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Cluster]:
