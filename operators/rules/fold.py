@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from ...sketches.ddsketch.sketch import USUAL_QUANTILES
+from ...sketches.core.answers import USUAL_QUANTILES
 from ..definition.windows import EARLIEST
 from ..table.jsonable import jsonable
 from ..table.query import query

@@ -19,6 +19,8 @@ def quantile_rows(sketch: Any, shares: Sequence[float] = USUAL_QUANTILES) -> lis
     """
     if not sketch.n:
         return []
+    if hasattr(sketch, "quantiles_within"):
+        return list(zip(shares, *sketch.quantiles_within(list(shares))))
     bounded = hasattr(sketch, "quantile_bounds")
     values = sketch.quantiles(list(shares))
     bounds = [sketch.quantile_bounds(q) if bounded else (None, None) for q in shares]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..core.answers import USUAL_QUANTILES, finite
+from ..core.answers import quantile_answer
 from ..core.numbers import as_numbers
 from ..core.parameters import one_of
 from ..core.protocol import Sketch, SketchError
@@ -100,6 +100,11 @@ class DDSketch(Sketch):
         found = self._at([q])
         return found.lower.tolist()[0], found.upper.tolist()[0]
 
+    def quantiles_within(self, qs: Any) -> tuple[list[float], list[float], list[float]]:
+        """The values at several shares, and their lower and upper bounds, found in one go."""
+        found = self._at(qs)
+        return found.value.tolist(), found.lower.tolist(), found.upper.tolist()
+
     def rank(self, x: float) -> float:
         """The share of values in the buckets up to that of `x`."""
         return self.rank_bounds(x)[1]
@@ -112,12 +117,7 @@ class DDSketch(Sketch):
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles with their bounds; no quantiles while empty."""
-        if not self.n:
-            return {"n": 0, "quantiles": []}
-        found = (column.tolist() for column in self._at(USUAL_QUANTILES))
-        names = ("q", "value", "lower", "upper")
-        rows = [dict(zip(names, row)) for row in zip(USUAL_QUANTILES, *found)]
-        return finite({"n": self.n, "quantiles": rows})
+        return quantile_answer(self)
 
     def copy(self) -> Self:
         """An independent equal sketch."""

@@ -142,6 +142,13 @@ class KLL(Sketch):
         lower, upper = self._at(np.array([max(0.0, q - error), min(1.0, q + error)])).tolist()
         return lower, upper
 
+    def quantiles_within(self, qs: Any) -> tuple[list[float | int], ...]:
+        """The values at several shares, and their lower and upper bounds, found in one go."""
+        shares, error = np.asarray(qs, np.float64), self.normalized_rank_error()
+        self._check_shares(shares)
+        asked = shares, np.maximum(shares - error, 0.0), np.minimum(shares + error, 1.0)
+        return tuple(column.tolist() for column in np.split(self._at(np.concatenate(asked)), 3))
+
     def rank(self, x: float) -> float:
         """The share of values that are at most `x`."""
         return float(self._ranks(np.array([x]))[0])

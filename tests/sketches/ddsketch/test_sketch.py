@@ -293,3 +293,11 @@ def test_the_ends_of_double_and_of_int64(accuracy: float) -> None:
         lower, upper = sketch.quantile_bounds(0.5)
         assert lower <= whole <= upper
         assert abs(sketch.quantile(0.5) - whole) <= accuracy * abs(whole) * (1 + 1e-9)
+
+
+def test_quantiles_and_their_bounds_found_in_one_go() -> None:
+    shares = [1.0, 0.0, 0.5, 0.99]
+    sketch = DDSketch().update(np.random.default_rng(1).normal(size=3_000))
+    values, lower, upper = sketch.quantiles_within(shares)
+    assert values == sketch.quantiles(shares)
+    assert list(zip(lower, upper)) == [sketch.quantile_bounds(q) for q in shares]

@@ -358,3 +358,14 @@ def test_an_image_is_read_only_as_what_its_reader_says_it_is() -> None:
     assert KLL.from_bytes(image, kind="long").quantile(0.5) == 2
     with pytest.raises(SketchError, match=r'an image doesn.t say .* give kind="double" or "float" or "long"'):
         KLL.from_bytes(image)
+
+
+def test_quantiles_and_their_bounds_found_in_one_go() -> None:
+    shares = [0.0, 0.25, 0.5, 0.999, 1.0]
+    for kind in ("double", "long", "float"):
+        sketch = KLL(kind=kind, seed=4).update(np.arange(30_000))
+        values, lower, upper = sketch.quantiles_within(shares)
+        assert values == sketch.quantiles(shares)
+        assert list(zip(lower, upper)) == [sketch.quantile_bounds(q) for q in shares]
+    with pytest.raises(SketchError, match="from 0 to 1"):
+        sketch.quantiles_within([1.01])
