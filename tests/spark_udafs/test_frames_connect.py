@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 CLIENT = """
 import os, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["SPARK_TESTING"] = "1"  # the server takes a port that is free
 import polars as pl
 from pyspark.sql import SparkSession
 
