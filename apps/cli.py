@@ -13,6 +13,7 @@ from ..operators.watching.logs import LogFormat, log_to
 from .groups.command import app as groups
 from .kafka.command import app as kafka
 from .replay.command import replay
+from .running.command import run
 from .serve import serve
 from .tables.inspect import inspect
 from .tables.query import query
@@ -26,7 +27,19 @@ class _Ordered(TyperGroup):
     """Commands in the order in which a newcomer needs them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "kafka", "topics", "tail", "replay", "serve", "query", "inspect", "warm", "groups"]
+        return [
+            "demo",
+            "run",
+            "kafka",
+            "topics",
+            "tail",
+            "replay",
+            "serve",
+            "query",
+            "inspect",
+            "warm",
+            "groups",
+        ]
 
 
 app = typer.Typer(
@@ -45,6 +58,9 @@ app = typer.Typer(
 
         # the same with the standalone consumer
         streamgauge demo trending --engine local
+
+        # what a field wants to be told, from a recording or from your topic
+        streamgauge run iot --input readings.csv
 
         # a broker to try your own streams on
         streamgauge kafka start --port 9092
@@ -71,6 +87,7 @@ app.add_typer(groups)
 app.command()(topics)
 app.command()(tail)
 app.command()(replay)
+app.command()(run)
 app.command()(serve)
 app.command()(query)
 app.command()(inspect)

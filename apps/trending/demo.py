@@ -26,11 +26,11 @@ from ..replay.generated import Generated
 from ..replay.load import Load
 from ..replay.process import Replay
 from ..replay.recorded import Recording
+from ..stage import stage
 from .answers import windows
 from .engines import ENGINES, Engine
 from .exact import Exact, read_exact
 from .kernels import ready
-from .stage import stage
 from .stream import TOPIC, trending
 from .summary import Summary
 from .watch import watch

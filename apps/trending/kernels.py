@@ -21,8 +21,8 @@ from ...sketches.core.kernel_cache import NotKept, only_kept
 from ..compiling import compile_all
 from ..replay.generated import one_slice
 from ..replay.load import Load
+from ..stage import stage
 from .answers import windows
-from .stage import stage
 from .stream import SCHEMA, trending
 
 _MANY = 2_000

@@ -48,17 +48,18 @@ class Looks(NamedTuple):
     @property
     def step_us(self) -> int:
         """From a window's end to the next one's; 0 of readings and of windows that have no such."""
-        return self.windows.slide_us if self.at is None and self._in_steps else 0
+        return self.windows.slide_us if self.at is None and self.in_steps else 0
 
     @property
-    def _in_steps(self) -> bool:
+    def in_steps(self) -> bool:
+        """Whether windows begin at set times: then one that closes says that those before it have closed."""
         return self.windows.kind in ("tumbling", "sliding")
 
     def passed(self, time_us: int) -> int:
         """The end of the last window that ends at or before a time."""
         slide = self.windows.slide_us
         end = self.windows.offset_us + self.windows.length_us
-        return time_us - (time_us - end) % slide if self._in_steps and time_us > EARLIEST else time_us
+        return time_us - (time_us - end) % slide if self.in_steps and time_us > EARLIEST else time_us
 
 
 def looks(rules: Sequence[Rule], schema: pa.Schema, at: str | None) -> Looks:
@@ -180,7 +181,7 @@ class Fold:
         said = [alert for window in final for alert in self._folded(self._states, window)]
         for window in final:
             del self._pending[window]
-        if passed:
+        if passed or self._looks.in_steps:
             said += self._ticked(self._states, until[0])
         fresh = [alert for alert in said if self._told.pop(alert.id, None) is None]
         wrong = [(key, alert) for key, (end, alert) in self._told.items() if end <= until[0]]

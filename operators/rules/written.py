@@ -17,7 +17,7 @@ longer = "2h"
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,21 @@ def read_rules(path: str | Path, kinds: Mapping[str, type[Rule]] = KINDS) -> lis
     return rules_of(text, str(path), kinds)
 
 
+def read_rules_by_part(
+    path: str | Path, parts: Sequence[str], kinds: Mapping[str, type[Rule]] = KINDS
+) -> dict[str, list[Rule]]:
+    """The rules of a file for an app of several parts: each may name its `part`, which is the first unless it
+    does.
+
+    Raises what `read_rules` raises, and `ValueError` for a part that there isn't.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    found: dict[str, list[Rule]] = {part: [] for part in parts}
+    for part, rule in _rules(text, str(path), kinds, parts):
+        found[part].append(rule)
+    return found
+
+
 def rules_of(text: str, source: str = "rules", kinds: Mapping[str, type[Rule]] = KINDS) -> list[Rule]:
     """The rules of a TOML text; `source` is what errors call it.
 
@@ -60,6 +75,13 @@ def rules_of(text: str, source: str = "rules", kinds: Mapping[str, type[Rule]] =
     Traceback (most recent call last):
     ValueError: rules, line 1: the rule 'hot': kind is 'threshhold'; it can be threshold, ratio, ...
     """
+    return [rule for _, rule in _rules(text, source, kinds, ())]
+
+
+def _rules(
+    text: str, source: str, kinds: Mapping[str, type[Rule]], parts: Sequence[str]
+) -> list[tuple[str, Rule]]:
+    """The rules, each with its part."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -74,10 +96,15 @@ def rules_of(text: str, source: str = "rules", kinds: Mapping[str, type[Rule]] =
     places = (
         [f"{source}, line {line}" for line in lines] if len(lines) == len(listed) else [source] * len(listed)
     )
-    rules = [_rule(told, place, kinds) for told, place in zip(listed, places)]
-    for number, rule in enumerate(rules):
-        if rule.name in [other.name for other in rules[:number]]:
-            raise ValueError(f"{places[number]}: there is another rule of the name {rule.name!r}")
+    rules: list[tuple[str, Rule]] = []
+    for told, place in zip(listed, places):
+        part = told.pop("part", parts[0]) if parts else ""
+        if parts and part not in parts:
+            raise ValueError(f"{place}: part is {part!r}; it can be {', '.join(parts)}")
+        rule = _rule(told, place, kinds)
+        if rule.name in [other.name for _, other in rules]:
+            raise ValueError(f"{place}: there is another rule of the name {rule.name!r}")
+        rules.append((part, rule))
     return rules
 
 

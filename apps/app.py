@@ -1,0 +1,121 @@
+"""What an app is: a field's formats, what is asked of its messages, and the rules that tell what happened.
+
+An `App` is a value. `streamgauge run APP` runs any of them: on a recording through the embedded broker, or on
+a topic of yours, by either engine, with the same alerts (`apps.running`). A new app is a folder with an
+`app.py` that holds one, and a line in `apps.registry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..operators.definition.stream import Stream
+from ..operators.rules.alerting import Outlet
+from ..operators.rules.rule import Rule
+
+
+class Message(NamedTuple):
+    """A recorded message: its bytes, its key, and when it was sent (ms since 1970), if that is known.
+
+    Messages of one key go to one partition, in order.
+    """
+
+    value: bytes
+    key: bytes | None = None
+    sent_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Where messages are: a topic, its brokers, further settings of librdkafka."""
+
+    topic: str
+    bootstrap_servers: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+Settings = Mapping[str, str]
+"""What ``--set NAME=VALUE`` gave, with the format's own values for the rest."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """One form in which a field's messages come.
+
+    `source` makes the stream's rows from a topic's messages, as they are in the wild; all formats of an app
+    have the same columns. `messages` reads those of a recording, `recognises` whether a file is one, from its
+    name and its first 64 KiB. `settings` are the names that ``--set`` takes, each with its usual value.
+    """
+
+    name: str
+    told: str
+    source: Callable[[Feed, Settings], Stream]
+    recognises: Callable[[Path, bytes], bool]
+    messages: Callable[[Path, Settings], Iterator[Message]]
+    settings: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One question of an app: a stream of the app's rows, and rules over its windows.
+
+    `ask` gives windows and aggregates to the rows, `rules` the app's own rules by what ``--set`` gave; those
+    of a rules file take their place. `at` names the key that holds a reading's own time, if rules look at
+    readings and not at windows (`Alerting`). The table of a part whose answers are `shown` is in the result
+    of a run.
+    """
+
+    name: str
+    ask: Callable[[Stream], Stream]
+    rules: Callable[[Settings], Sequence[Rule]] = lambda settings: ()
+    at: str | None = None
+    shown: bool = True
+
+
+@dataclass(frozen=True)
+class App:
+    """A field's formats, questions and rules. `kinds` are rules of its own that a rules file may name.
+
+    `outlets` makes those that are the app's own, such as commands to devices, from what ``--set`` gave.
+    """
+
+    name: str
+    title: str
+    formats: Sequence[Format]
+    parts: Sequence[Part]
+    kinds: Mapping[str, type[Rule]] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    outlets: Callable[[Settings], Sequence[Outlet]] = lambda settings: ()
+
+    def format(self, name: str | None, path: Path | None = None) -> Format:
+        """The format of that name, or the one that a recording is of.
+
+        Raises `ValueError`, naming the formats, for an unknown one or a file that none recognises.
+        """
+        known = ", ".join(one.name for one in self.formats)
+        if name is not None:
+            found = [one for one in self.formats if one.name == name]
+            if not found:
+                raise ValueError(f"{name!r} is not a format of {self.name}; it has {known}")
+            return found[0]
+        if path is None:
+            return self.formats[0]
+        with path.open("rb") as file:
+            head = file.read(65_536)
+        for one in self.formats:
+            if one.recognises(path, head):
+                return one
+        raise ValueError(f"{path} is of no format of {self.name}; name one with --format: {known}")
+
+    def chosen(self, form: Format, given: Settings) -> dict[str, str]:
+        """The settings of a run. Raises `ValueError` for one that neither app nor format has."""
+        known = {**self.settings, **form.settings}
+        if unknown := [name for name in given if name not in known]:
+            raise ValueError(
+                f"--set {unknown[0]}: {self.name} has no such setting; with the format {form.name} it has "
+                f"{', '.join(known) or 'none'}"
+            )
+        return {**known, **given}

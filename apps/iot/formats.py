@@ -1,0 +1,154 @@
+"""How sensors' readings come: JSON as devices send it over MQTT, and CSV.
+
+All give the columns `at` (when it was measured), `sensor` and `value`. Which fields those are is set by
+``--set time=… --set sensor=… --set value=…``; a path such as ``payload.temperature`` leads into objects.
+"""
+
+from __future__ import annotations
+
+import csv as python_csv
+import json as plain_json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from ...operators.formats.csv import csv
+from ...operators.formats.decode import Decoder
+from ...operators.formats.json import json
+from ...operators.formats.json_fields import field
+from ..app import Feed, Format, Message, Settings
+
+_TIME = pl.Datetime("us", "UTC")
+_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+USUAL = {"time": "time", "sensor": "sensor", "value": "value", "unit": "", "pattern": ""}
+"""A time is ISO 8601 text; with a `unit` (s, ms or us) a number since 1970, with a `pattern` text such as
+``%Y/%m/%d``. Without a `sensor` all readings are of one."""
+
+
+def _time_type(settings: Settings) -> pl.DataType:
+    unit = settings["unit"]
+    if unit and unit not in _UNITS:
+        raise ValueError(f"--set unit={unit}: a time is in {', '.join(_UNITS)} since 1970, or ISO 8601 text")
+    if settings["pattern"]:
+        return pl.String()
+    return pl.Int64() if unit else _TIME
+
+
+def _when(column: str, settings: Settings) -> pl.Expr:
+    """The time in a column; null where there is none, which makes the reading a dead letter."""
+    if settings["pattern"]:
+        told = pl.col(column).str
+        return told.to_datetime(settings["pattern"], time_unit="us", time_zone="UTC", strict=False)
+    if settings["unit"]:
+        return (pl.col(column) * _UNITS[settings["unit"]]).cast(_TIME)
+    return pl.col(column)
+
+
+def _json_rows(feed: Feed, settings: Settings) -> Stream:
+    columns = {
+        "at": field(settings["time"], _time_type(settings)),
+        "value": field(settings["value"], pl.Float64),
+    }
+    if settings["sensor"]:
+        columns["sensor"] = field(settings["sensor"], pl.String, text=True)
+    return _rows(feed, json(columns), {"at": "at", "value": "value", "sensor": "sensor"}, settings)
+
+
+def _csv_rows(feed: Feed, settings: Settings) -> Stream:
+    names = {name: settings[setting] for name, setting in (("at", "time"), ("value", "value"))}
+    kinds = {names["at"]: _time_type(settings), names["value"]: pl.Float64()}
+    if settings["sensor"]:
+        names["sensor"] = settings["sensor"]
+        kinds[settings["sensor"]] = pl.String()
+    return _rows(feed, csv(kinds, header=True), names, settings)
+
+
+def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settings) -> Stream:
+    """The columns of every format, in one form."""
+    at = _when(names["at"], settings)
+    stream = Stream.from_kafka(
+        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
+    )
+    sensor = pl.col(names["sensor"]) if settings["sensor"] else pl.lit("sensor")
+    rows = stream.select(at=at, sensor=sensor, value=pl.col(names["value"]))
+    return rows.filter(pl.col("value").is_not_null() & pl.col("value").is_not_nan())
+
+
+def _json_messages(path: Path, settings: Settings) -> Iterator[Message]:
+    with path.open("rb") as file:
+        for line in file:
+            if value := line.strip():
+                yield _message(value, _json_cells(value, settings), settings)
+
+
+def _json_cells(value: bytes, settings: Settings) -> dict[str, Any]:
+    """The fields that pace a replay; none of a line that isn't JSON, which goes on as it is."""
+    try:
+        whole = plain_json.loads(value)
+    except ValueError:
+        return {}
+    found = {}
+    for name in ("time", "sensor"):
+        one: Any = whole
+        for step in settings[name].split("."):
+            one = one.get(step) if isinstance(one, dict) else None
+        found[settings[name]] = one
+    return found
+
+
+def _csv_messages(path: Path, settings: Settings) -> Iterator[Message]:
+    """Each record with the header before it, so that a message says what it is."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        head = file.readline().strip()
+        names = next(python_csv.reader([head]), [])
+        for record in python_csv.reader(file):
+            line = StringIO()
+            python_csv.writer(line, lineterminator="").writerow(record)
+            if record:
+                value = f"{head}\n{line.getvalue()}".encode()
+                yield _message(value, dict(zip(names, record)), settings)
+
+
+def _message(value: bytes, cells: Mapping[str, Any], settings: Settings) -> Message:
+    sensor = cells.get(settings["sensor"])
+    return Message(value, None if sensor is None else str(sensor).encode(), _sent_ms(cells, settings))
+
+
+def _sent_ms(cells: Mapping[str, Any], settings: Settings) -> int | None:
+    told = cells.get(settings["time"])
+    try:
+        if settings["unit"]:
+            return int(told) * _UNITS[settings["unit"]] // 1_000  # type: ignore[arg-type]
+        if settings["pattern"]:
+            at = datetime.strptime(str(told), settings["pattern"])
+        else:
+            at = datetime.fromisoformat(str(told))
+        return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+FORMATS = (
+    Format(
+        "json",
+        "JSON as devices send it over MQTT, one object a message",
+        _json_rows,
+        lambda path, head: head.lstrip()[:1] == b"{",
+        _json_messages,
+        USUAL,
+    ),
+    Format(
+        "csv",
+        "CSV with a header, one record a message",
+        _csv_rows,
+        lambda path, head: path.suffix.lower() == ".csv",
+        _csv_messages,
+        {**USUAL, "time": "timestamp", "sensor": ""},
+    ),
+)

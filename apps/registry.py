@@ -1,0 +1,23 @@
+"""The apps that the command line knows, by name: each a line here, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+from .app import App
+
+APPS = {
+    "iot": "iot.app",
+}
+
+
+def app_of(name: str) -> App:
+    """The app of that name. Raises `ValueError`, naming those that there are.
+
+    >>> app_of("iot").name
+    'iot'
+    """
+    if name not in APPS:
+        raise ValueError(f"{name!r} is not an app; there are {', '.join(APPS)}")
+    found: App = importlib.import_module(f".{APPS[name]}", __package__).APP
+    return found

@@ -1,0 +1,137 @@
+"""The exact figures beside the estimates of a replay.
+
+They come from the same messages, decoded and cut into windows as the stream says, but with nothing else than
+counts: of every different value, in every window and group. It needs memory for each of them; that is what
+sketches are for. So it holds decoding and windows for right, which other tests prove, and no sketch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from ...operators.definition.aggregate import Aggregate
+from ...operators.definition.aggregates import count
+from ...operators.definition.stream import Stream
+from ...operators.definition.windows import Session, Sliding
+from ...operators.table.query import query
+from ...operators.table.schema import END, START, aggregates_of, keys_of
+from ...operators.testing import StreamTester
+from ..app import Message
+
+_VALUE = "exact_value"
+_CHECKED = ("distinct", "distinct_set", "top_k", "quantiles", "kll_quantiles")
+_STD_DEVS = 3
+"""Bounds of `distinct` hold in 99.7 % of all windows, so that few of many windows are outside by chance."""
+
+Counts = Mapping[tuple[Any, ...], Mapping[Any, int]]
+"""How often each value was there, by window and keys."""
+
+
+def with_exact(stream: Stream, table: pa.Table, messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The answers of a table, each estimate with its bounds, the `exact` figure and whether it is `inside`.
+
+    Estimates whose exact figure isn't computed (samples, and those of sessions and sliding windows) stand as
+    they are.
+    """
+    frame, asked = query(table), aggregates_of(table.schema)
+    if "distinct" in {one.name for one in asked.values()}:
+        frame = frame.with_columns(
+            _wider(one, name, table) for name, one in asked.items() if one.name == "distinct"
+        )
+    checked = {name: one for name, one in asked.items() if one.name in _CHECKED}
+    if isinstance(stream.window, Session | Sliding):
+        checked = {}
+    taken = list(messages) if checked else []
+    counts = {name: _counts(stream, one, taken) for name, one in checked.items()}
+    by = [START, END, *keys_of(table.schema)]
+    rows = frame.sort(by, nulls_last=True).to_dicts()
+    for row in rows:
+        where = tuple(row[name] for name in by)
+        for name, one in checked.items():
+            row[name] = _compared(one, row[name], counts[name].get(where, {}))
+    return rows
+
+
+def all_inside(found: Any) -> bool:
+    """Whether every estimate in answers lies inside its bounds."""
+    if isinstance(found, dict):
+        return found.get("inside_bounds", True) and all(map(all_inside, found.values()))
+    return all(map(all_inside, found)) if isinstance(found, list) else True
+
+
+def _wider(asked: Aggregate, name: str, table: pa.Table) -> pl.Series:
+    groups, column = asked.groups(table.num_rows), table.column(name).combine_chunks()
+    groups.merge(pl.int_range(table.num_rows, eager=True).to_numpy(), column)
+    lower, upper = groups.bounds(_STD_DEVS)  # type: ignore[attr-defined]
+    estimates = groups.estimates()  # type: ignore[attr-defined]
+    parts = pl.DataFrame({"estimate": estimates, "lower": lower, "upper": upper})
+    return parts.to_struct(name)
+
+
+def _counts(stream: Stream, asked: Aggregate, messages: list[Message]) -> Counts:
+    assert asked.column is not None
+    rows = replace(stream, window=None, keys=(), aggregates={})
+    rows = rows.with_columns(**{_VALUE: pl.col(asked.column)})
+    if isinstance(rows.columns[_VALUE], pl.List):
+        rows = rows.explode(_VALUE)
+    windowed = replace(
+        rows,
+        window=stream.window,
+        delay_us=stream.delay_us,
+        max_ahead_us=stream.max_ahead_us,
+        keys=(*stream.keys, _VALUE),
+    )
+    tester = StreamTester(windowed.agg(n=count()), start=datetime.now(UTC))
+    for low in range(0, len(messages), 20_000):
+        some = messages[low : low + 20_000]
+        now = datetime.now(UTC)
+        sent = [now if m.sent_ms is None else datetime.fromtimestamp(m.sent_ms / 1000, UTC) for m in some]
+        tester.feed_messages([m.value for m in some], [m.key for m in some], timestamps=sent)
+    found: dict[tuple[Any, ...], dict[Any, int]] = {}
+    for start, end, *keys, value, n in tester.finish().windows().iter_rows():
+        if value is not None and not (isinstance(value, float) and math.isnan(value)):
+            found.setdefault((start, end, *keys), {})[value] = n
+    return found
+
+
+def _compared(asked: Aggregate, answer: Any, counts: Mapping[Any, int]) -> Any:
+    if asked.name == "top_k":
+        return [_inside(item, counts.get(item["item"], 0)) for item in answer or ()]
+    if asked.name in ("distinct", "distinct_set"):
+        return _inside(answer, sum(value != "" for value in counts))
+    ordered = sorted(counts.items())
+    total = sum(counts.values())
+    quantiles = [
+        _inside(one, _at_rank(ordered, _rank(asked.name, one["q"], total)))
+        for one in answer["quantiles"] or ()
+    ]
+    return {**answer, "quantiles": quantiles}
+
+
+def _rank(name: str, q: float, total: int) -> int:
+    """Which of so many values, from 0, a family calls the quantile at q."""
+    return math.ceil(q * total) - 1 if name == "kll_quantiles" else math.floor(q * (total - 1))
+
+
+def _at_rank(ordered: list[tuple[Any, int]], rank: int) -> float | None:
+    for value, n in ordered:
+        rank -= n
+        if rank < 0:
+            return value
+    return None
+
+
+def _inside(answer: dict[str, Any], exact: float | None) -> dict[str, Any]:
+    if exact is None:
+        return {**answer, "exact": None, "inside_bounds": False}
+    # What floating point does to an edge is no error of the estimate.
+    slack = 1e-9 * abs(exact)
+    inside = answer["lower"] - slack <= exact <= answer["upper"] + slack
+    return {**answer, "exact": exact, "inside_bounds": bool(inside)}

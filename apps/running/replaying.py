@@ -1,0 +1,109 @@
+"""Run an app on a recording, through a real broker that is started for it: nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from rich.console import Console
+
+from ...operators.kafka.topics import admin, ensure_topic
+from ...operators.rules.alerting import Outlet
+from ...operators.table.jsonable import jsonable
+from ..app import Feed
+from ..ending import in_order
+from ..java import find_java
+from ..kafka.broker import EmbeddedKafka
+from ..kafka.jars import KAFKA, kafka_jars
+from ..replay.sender import send
+from ..stage import stage
+from . import local, spark
+from .asked import Job
+from .exact import all_inside, with_exact
+from .outcome import Outcome, events
+from .recording import RecordedMessages
+from .report import Report
+
+ENGINES = {"local": local.replay, "spark": spark.replay}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A recording's files, an app's job on them, the engine, how fast, and where alerts go besides."""
+
+    job: Job
+    paths: Sequence[Path]
+    engine: str = "local"
+    speed: float = 0.0
+    to: Sequence[Outlet] = ()
+
+
+def replay(asked: Replay, as_json: bool) -> None:
+    """Run it, and print what came of it: one JSON object, or a report for people.
+
+    Raises `JavaError`, `JarsError`, `BrokerError`, and what the engine raises.
+    """
+    # A copy of standard error: engines may send the original elsewhere than to the screen.
+    console = Console(file=os.fdopen(os.dup(2), "w"))
+    logging.getLogger().addHandler(logging.NullHandler())
+    try:
+        with in_order() as stack:
+            result = replayed(asked, _broker(console, stack), console)
+    except KeyboardInterrupt:
+        console.print("stopped; nothing was left running")
+        raise
+    if as_json:
+        print(json.dumps(jsonable(result), ensure_ascii=False))
+    else:
+        Console().print(Report(asked.job.app, result))
+
+
+def _broker(console: Console, stack: ExitStack) -> str:
+    find_java()
+    kafka_jars()
+    kafka = EmbeddedKafka()
+    stack.callback(kafka.stop)
+    with stage(console, f"starting Kafka {KAFKA}", f"Kafka {KAFKA} serves"):
+        kafka.start()
+    return kafka.bootstrap_servers
+
+
+def replayed(asked: Replay, servers: str, console: Console) -> dict[str, Any]:
+    """Send a recording to a topic of its own on a broker, and give what an engine made of it."""
+    job = asked.job
+    feed = Feed(f"{job.app.name}-{uuid4().hex[:8]}", servers, {"log_level": 0})
+    messages = RecordedMessages(job, asked.paths, asked.speed)
+    # One partition: what is late, and what comes first, is then as recorded, in every run.
+    ensure_topic(admin({"bootstrap.servers": servers}), feed.topic, 1)
+
+    def sending() -> int:
+        return send(messages, feed.topic, servers, pace=asked.speed > 0)
+
+    with stage(console, f"{job.app.name} on {asked.engine}, from {', '.join(map(str, asked.paths))}"):
+        found = ENGINES[asked.engine](job, feed, sending, asked.speed == 0, asked.to)
+    with stage(console, "counting exactly, to compare"):
+        answers = exact_answers(job, feed, found, messages)
+    return {
+        "app": job.app.name,
+        "engine": asked.engine,
+        "format": job.form.name,
+        "account": found.account.to_dict(),
+        "alerts": events(found.alerts),
+        "answers": answers,
+        "all_inside_bounds": all_inside(answers),
+    }
+
+
+def exact_answers(job: Job, feed: Feed, found: Outcome, messages: RecordedMessages) -> dict[str, Any]:
+    """The answers of each part that is shown, with their exact figures."""
+    streams = job.streams(feed)
+    return {
+        name: with_exact(streams[name], table, messages.messages()) for name, table in found.tables.items()
+    }

@@ -1,0 +1,77 @@
+"""The end of a replay for people: where every message went, what fired and why, whether answers hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from ..app import App
+from ..tables.written import answer, cell, plain
+
+_ALERTS, _ROWS = 30, 12
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a replay, as `replayed` gives it, as Rich shows it."""
+
+    app: App
+    result: dict[str, Any]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        account = self.result["account"]
+        yield Text(f"{self.app.title} ({self.result['engine']})", style="bold")
+        parts = " + ".join(f"{n:,} {name.replace('_', '-')}" for name, n in account.items() if name != "read")
+        yield Text(f"{account['read']:,} read = {parts}")
+        yield self._alerts()
+        for name, rows in self.result["answers"].items():
+            if rows:
+                yield self._answers(name, rows)
+        yield self._verdict()
+
+    def _alerts(self) -> Table | Text:
+        alerts = self.result["alerts"]
+        if not alerts:
+            return Text("\nnothing fired", style="dim")
+        by_rule = Counter(alert["rule"] for alert in alerts)
+        told = ", ".join(f"{n:,} × {rule}" for rule, n in by_rule.items())
+        table = _table(f"\nwhat fired: {told}", "at (UTC)", "rule", "key", "until", "why")
+        for alert in alerts[:_ALERTS]:
+            key = "" if alert["key"] is None else cell(alert["key"])
+            until = _moment(alert["cleared"]) if alert["cleared"] else "–"
+            table.add_row(_moment(alert["at"]), plain(alert["rule"]), key, until, plain(alert["why"]))
+        if len(alerts) > _ALERTS:
+            table.caption = f"and {len(alerts) - _ALERTS:,} more; --json has all of them"
+        return table
+
+    def _answers(self, name: str, rows: list[dict[str, Any]]) -> Table:
+        table = _table(f"\n{name}: {len(rows):,} rows, the last ones", *rows[0])
+        for row in rows[-_ROWS:]:
+            table.add_row(
+                *(answer(value) if isinstance(value, dict | list) else cell(value) for value in row.values())
+            )
+        return table
+
+    def _verdict(self) -> Text:
+        if self.result["all_inside_bounds"]:
+            return Text("\nEvery estimate that was checked lies inside its bounds.", style="green")
+        return Text("\nSome estimates lie outside their bounds; --json marks them.", style="bold red")
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, header_style="bold"
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _moment(told: str) -> str:
+    return told.removesuffix("+00:00").replace("T", " ")

@@ -1,0 +1,243 @@
+"""Apps on recordings, through a real broker: alerts and answers against plain Python, on both engines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from streamgauge.apps.app import Message
+from streamgauge.apps.registry import APPS, app_of
+from streamgauge.apps.running.asked import Job
+from streamgauge.apps.running.exact import all_inside, with_exact
+from streamgauge.apps.running.recording import RecordedMessages
+from streamgauge.apps.running.replaying import Replay, replayed
+from streamgauge.apps.running.report import Report
+from streamgauge.operators.definition.aggregates import distinct, kll_quantiles, quantiles, sample, top_k
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json as json_decoder
+from streamgauge.operators.testing import StreamTester
+
+from ...operators.rules.plain import NOON, hysteresis, row
+
+KINDS = {"at": pl.String, "key": pl.String, "value": pl.Float64, "bad": pl.Int64}
+KEYS = {"app", "kind", "key", "at", "value", "lower", "upper", "limit", "rule", "why", "cleared"}
+
+
+def readings(seed: int = 1) -> dict[str, list[tuple[datetime, float]]]:
+    """Three sensors whose values wander, one of which is away twice, and one that sticks."""
+    dice = random.Random(seed)
+    found: dict[str, list[tuple[datetime, float]]] = {}
+    for name in ("a", "b", "c"):
+        value, found[name] = 25.0, []
+        for minute in range(0, 3000, 10):
+            if not (name == "c" and (500 < minute < 800 or 2000 < minute < 2400)):
+                stuck = name == "b" and 1000 < minute < 2000
+                value = value if stuck else min(max(value + dice.gauss(0, 2), 10), 40)
+                found[name].append((NOON + timedelta(minutes=minute, seconds=dice.randrange(60)), value))
+    return found
+
+
+def lines(found: dict[str, list[tuple[datetime, float]]]) -> list[bytes]:
+    """As devices send them, with paths of their own, duplicates, and lines that are none."""
+    rows = sorted((at, name, value) for name, part in found.items() for at, value in part)
+    told = [
+        json.dumps(
+            {"device": {"id": name}, "ts": int(at.timestamp() * 1000), "payload": {"t": value}}
+        ).encode()
+        for at, name, value in rows
+    ]
+    return [*told[:40], told[39], b"{broken", *told[40:], b'{"device": {"id": "a"}, "ts": 1}']
+
+
+SET = {
+    "time": "ts",
+    "unit": "ms",
+    "sensor": "device.id",
+    "value": "payload.t",
+    "limit": "30",
+    "hysteresis": "2",
+}
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("iot") / "readings.jsonl"
+    path.write_bytes(b"\n".join(lines(readings())) + b"\n")
+    return path
+
+
+def result_of(kafka: Any, job: Job, path: Path, engine: str = "local", speed: float = 0.0) -> dict[str, Any]:
+    console = Console(file=io.StringIO())
+    return replayed(Replay(job, [path], engine, speed), kafka.bootstrap_servers, console)
+
+
+def crossings(found: dict[str, list[tuple[datetime, float]]]) -> list[tuple[str, datetime, datetime | None]]:
+    wanted = []
+    for name, part in found.items():
+        times = [(at.timestamp(), value) for at, value in part]
+        told = hysteresis(times, 29.999999999, 28)
+        ends = [at for state, at in told if state == "cleared"] + [None]
+        begins = [at for state, at in told if state == "fired"]
+        wanted += [(name, moment(begin), moment(end)) for begin, end in zip(begins, ends)]
+    return sorted(wanted, key=str)
+
+
+def moment(seconds: float | None) -> Any:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+@pytest.mark.kafka
+def test_sensors_fire_as_in_plain_python(kafka, recording: Path) -> None:
+    job = Job.of(app_of("iot"), None, SET, recording=recording)
+    assert job.form.name == "json"
+    result = result_of(kafka, job, recording)
+    sent = len(lines(readings()))
+    assert result["account"] == {
+        "read": sent,
+        "counted": sent - 2,
+        "filtered": 1,
+        "late": 0,
+        "dead_lettered": 1,
+    }
+    alerts = result["alerts"]
+    assert all(alert.keys() >= KEYS for alert in alerts)
+    by_rule: dict[str, list[dict]] = {}
+    for alert in alerts:
+        by_rule.setdefault(alert["rule"], []).append(alert)
+    found = [(alert["key"], alert["at"], alert["cleared"]) for alert in by_rule["limit"]]
+    assert sorted(found, key=str) == crossings(readings()) and len(found) > 3
+    assert [alert["key"] for alert in by_rule["dead sensor"]] == ["c", "c"]
+    assert [alert["key"] for alert in by_rule["stuck sensor"]] == ["b"]
+    assert result["all_inside_bounds"] and len(result["answers"]["days"]) == 9
+    shown = io.StringIO()
+    Console(file=shown, width=150).print(Report(app_of("iot"), result))
+    assert "2 × dead sensor" in shown.getvalue() and "Every estimate" in shown.getvalue()
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_both_engines_and_any_speed_give_the_same(kafka, spark, recording: Path) -> None:
+    pytest.importorskip("pyspark")
+    job = Job.of(app_of("iot"), None, SET, recording=recording)
+    local, other = (result_of(kafka, job, recording, engine) for engine in ("local", "spark"))
+    assert {**other, "engine": "local"} == local
+
+
+def test_estimates_stand_beside_exact_figures() -> None:
+    dice = random.Random(3)
+    rows = [
+        {
+            **row(dice.random() * 3, dice.choice("abcdef"), dice.choice([None, dice.gauss(9, 3)])),
+            "bad": dice.randrange(50),
+        }
+        for _ in range(3000)
+    ]
+    rows.sort(key=lambda one: one["at"])
+    source = Stream.from_kafka("t", value=json_decoder(KINDS), time="at")
+    stream = (
+        source.group_by("key")
+        .tumbling("1m")
+        .agg(
+            d=distinct("bad"),
+            t=top_k("bad", k=3),
+            q=quantiles("value"),
+            k=kll_quantiles("value"),
+            s=sample("key", k=1),
+        )
+    )
+    messages = [Message(json.dumps({**one, "at": one["at"].isoformat()}).encode()) for one in rows]
+    tester = StreamTester(stream, start=datetime.now(UTC))
+    tester.feed_messages([message.value for message in messages])
+    table = tester.finish().tables()
+    found = with_exact(stream, table, messages)
+    assert len(found) == 18 and all_inside(found)
+    for answer in found:
+        start, end = (answer[name].replace(tzinfo=None) for name in ("window_start", "window_end"))
+        mine = [one for one in rows if one["key"] == answer["key"] and start <= one["at"] < end]
+        bad, values = (
+            [one["bad"] for one in mine],
+            sorted(one["value"] for one in mine if one["value"] is not None),
+        )
+        assert answer["d"]["exact"] == len(set(bad))
+        assert all(item["exact"] == bad.count(item["item"]) for item in answer["t"])
+        assert [one["exact"] for one in answer["q"]["quantiles"]] == [
+            values[int(one["q"] * (len(values) - 1))] for one in answer["q"]["quantiles"]
+        ]
+    found[3]["t"][0]["inside_bounds"] = False
+    assert not all_inside(found)
+
+
+def test_a_recording_is_sent_in_its_rhythm(tmp_path: Path) -> None:
+    path = tmp_path / "readings.csv"
+    path.write_text('time,note,value\n2026-01-01 00:00,"a, b",1\n2026-01-01 00:01,,2\n')
+    job = Job.of(app_of("iot"), None, {"time": "time"}, recording=path)
+    messages = list(RecordedMessages(job, [path]).messages())
+    assert [message.value for message in messages] == [
+        b'time,note,value\n2026-01-01 00:00,"a, b",1',
+        b"time,note,value\n2026-01-01 00:01,,2",
+    ]
+    (batch,) = RecordedMessages(job, [path], speed=60).batches()
+    assert batch.due.tolist() == [0, 1] and batch.sent.tolist() == [1_767_225_600_000, 1_767_225_660_000]
+
+
+@pytest.mark.parametrize(
+    ("format", "given", "said"),
+    [
+        ("avro", {}, "'avro' is not a format of iot; it has json, csv"),
+        ("csv", {"limt": "3"}, "--set limt: iot has no such setting; with the format csv it has limit, "),
+        ("csv", {"limit": "warm"}, "--set limit=warm: it is a number"),
+    ],
+)
+def test_what_an_app_can_not_be_asked_is_said(format: str, given: dict, said: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        Job.of(app_of("iot"), format, given)
+    assert said in str(refused.value)
+
+
+def test_a_rules_file_takes_the_place_of_the_app_s_own(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    rule = '[[rule]]\nname = "{}"\nkind = "threshold"\nabove = 5\n'
+    file.write_text(
+        rule.format("high") + 'value = "high"\npart = "days"\n' + rule.format("v") + 'value = "value"\n'
+    )
+    job = Job.of(app_of("iot"), "csv", {}, file)
+    assert {part: [one.name for one in rules] for part, rules in job.rules.items()} == {
+        "readings": ["v"],
+        "days": ["high"],
+    }
+    file.write_text(rule.format("high") + 'value = "high"\npart = "weeks"\n')
+    with pytest.raises(ValueError, match="line 1: part is 'weeks'; it can be readings, days"):
+        Job.of(app_of("iot"), "csv", {}, file)
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_every_app_can_be_asked_for(name: str) -> None:
+    app = app_of(name)
+    assert app.name == name and app.title and app.formats and app.parts
+    assert len({part.name for part in app.parts}) == len(app.parts)
+
+
+def test_an_unknown_app_and_a_run_of_nothing_are_refused(ran, tmp_path: Path) -> None:
+    assert "'iott' is not an app; there are " in ran("run", "iott", "--input", __file__, code=1)
+    assert "name a recording by --input FILE, or a topic by" in ran("run", "iot", code=1)
+    assert "there is no such file" in ran("run", "iot", "--input", tmp_path / "none", code=1)
+    assert "write NAME=VALUE" in ran("run", "iot", "--input", __file__, "--set", "limit", code=1)
+
+
+@pytest.mark.kafka
+def test_the_recorded_temperatures_cross_eleven_times_with_nine_gaps(kafka, recordings) -> None:
+    path = recordings / "iot" / "ambient_temperature_system_failure.csv"
+    job = Job.of(app_of("iot"), None, {"limit": "78", "hysteresis": "2"}, recording=path)
+    rules = [alert["rule"] for alert in result_of(kafka, job, path)["alerts"]]
+    assert (rules.count("limit"), rules.count("dead sensor")) == (11, 9)
+    with path.open() as file:
+        assert len(list(csv.DictReader(file))) == 7267
