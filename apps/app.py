@@ -42,7 +42,7 @@ Settings = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Format:
+class AppFormat:
     """One form in which a field's messages come.
 
     `source` makes the stream's rows from a topic's messages, as they are in the wild; all formats of an app
@@ -59,7 +59,7 @@ class Format:
 
 
 @dataclass(frozen=True)
-class Part:
+class AppPart:
     """One question of an app: a stream of the app's rows, and rules over its windows.
 
     `ask` gives windows and aggregates to the rows, `rules` the app's own rules by what ``--set`` gave; those
@@ -84,13 +84,13 @@ class App:
 
     name: str
     title: str
-    formats: Sequence[Format]
-    parts: Sequence[Part]
+    formats: Sequence[AppFormat]
+    parts: Sequence[AppPart]
     kinds: Mapping[str, type[Rule]] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     outlets: Callable[[Settings], Sequence[Outlet]] = lambda settings: ()
 
-    def format(self, name: str | None, path: Path | None = None) -> Format:
+    def format(self, name: str | None, path: Path | None = None) -> AppFormat:
         """The format of that name, or the one that a recording is of.
 
         Raises `ValueError`, naming the formats, for an unknown one or a file that none recognises.
@@ -110,7 +110,7 @@ class App:
                 return one
         raise ValueError(f"{path} is of no format of {self.name}; name one with --format: {known}")
 
-    def chosen(self, form: Format, given: Settings) -> dict[str, str]:
+    def chosen(self, form: AppFormat, given: Settings) -> dict[str, str]:
         """The settings of a run. Raises `ValueError` for one that neither app nor format has."""
         known = {**self.settings, **form.settings}
         if unknown := [name for name in given if name not in known]:

@@ -14,7 +14,7 @@ from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
 from ...operators.rules.to_topic import CommandTopic
-from ..app import App, Part, Settings
+from ..app import App, AppPart, Settings
 from .formats import FORMATS
 
 _EVER: str | None = None
@@ -77,7 +77,7 @@ APP = App(
     name="iot",
     title="Sensors: limits with hysteresis, dead, stuck and jumping ones",
     formats=FORMATS,
-    parts=(Part("readings", _readings, _rules, at="at", shown=False), Part("days", _days)),
+    parts=(AppPart("readings", _readings, _rules, at="at", shown=False), AppPart("days", _days)),
     settings={
         "limit": "30",
         "hysteresis": "0",

@@ -21,7 +21,7 @@ from ...operators.formats.csv import csv
 from ...operators.formats.decode import Decoder
 from ...operators.formats.json import json
 from ...operators.formats.json_fields import field
-from ..app import Feed, Format, Message, Settings
+from ..app import AppFormat, Feed, Message, Settings
 
 _TIME = pl.Datetime("us", "UTC")
 _UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -135,7 +135,7 @@ def _sent_ms(cells: Mapping[str, Any], settings: Settings) -> int | None:
 
 
 FORMATS = (
-    Format(
+    AppFormat(
         "json",
         "JSON as devices send it over MQTT, one object a message",
         _json_rows,
@@ -143,7 +143,7 @@ FORMATS = (
         _json_messages,
         USUAL,
     ),
-    Format(
+    AppFormat(
         "csv",
         "CSV with a header, one record a message",
         _csv_rows,

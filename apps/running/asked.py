@@ -10,7 +10,7 @@ from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Alerting, Outlet
 from ...operators.rules.rule import Rule
 from ...operators.rules.written import KINDS, read_rules_by_part
-from ..app import App, Feed, Format, Part
+from ..app import App, AppFormat, AppPart, Feed
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Job:
     """An app, the format its messages come in, its settings, and the rules of its parts."""
 
     app: App
-    form: Format
+    form: AppFormat
     settings: Mapping[str, str]
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
 
@@ -47,11 +47,11 @@ class Job:
         return {part.name: part.ask(rows).complete() for part in self.parts}
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[AppPart]:
         """The parts with rules, or with answers to show."""
         return [part for part in self.app.parts if part.shown or self.rules.get(part.name)]
 
-    def alerting(self, part: Part, to: Sequence[Outlet], stale: str | None = None) -> Alerting | None:
+    def alerting(self, part: AppPart, to: Sequence[Outlet], stale: str | None = None) -> Alerting | None:
         """The rules of a part, if it has any, and where their alerts go besides the app's own outlets."""
         rules = self.rules.get(part.name, ())
         if not rules:

@@ -97,9 +97,9 @@ def run(
     job = Job.of(app_of(app), format, given, rules, input[0] if input else None)
     to = outlets(alerts_topic, alerts_file, webhook)
     if input:
-        from .replaying import Replay, replay
+        from .replaying import AppReplay, replay
 
-        replay(Replay(job, input, engine.value, speed, to), as_json)
+        replay(AppReplay(job, input, engine.value, speed, to), as_json)
         return
     if bootstrap_servers is None or topic is None:
         raise ValueError("a live run needs both --bootstrap-servers HOST:PORT and --topic NAME")

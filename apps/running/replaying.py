@@ -29,13 +29,13 @@ from .asked import Job
 from .exact import all_inside, with_exact
 from .outcome import Outcome, events
 from .recording import RecordedMessages
-from .report import Report
+from .report import AppReport
 
 ENGINES = {"local": local.replay, "spark": spark.replay}
 
 
 @dataclass(frozen=True)
-class Replay:
+class AppReplay:
     """A recording's files, an app's job on them, the engine, how fast, and where alerts go besides."""
 
     job: Job
@@ -45,7 +45,7 @@ class Replay:
     to: Sequence[Outlet] = ()
 
 
-def replay(asked: Replay, as_json: bool) -> None:
+def replay(asked: AppReplay, as_json: bool) -> None:
     """Run it, and print what came of it: one JSON object, or a report for people.
 
     Raises `JavaError`, `JarsError`, `BrokerError`, and what the engine raises.
@@ -62,7 +62,7 @@ def replay(asked: Replay, as_json: bool) -> None:
     if as_json:
         print(json.dumps(jsonable(result), ensure_ascii=False))
     else:
-        Console().print(Report(asked.job.app, result))
+        Console().print(AppReport(asked.job.app, result))
 
 
 def _broker(console: Console, stack: ExitStack) -> str:
@@ -75,7 +75,7 @@ def _broker(console: Console, stack: ExitStack) -> str:
     return kafka.bootstrap_servers
 
 
-def replayed(asked: Replay, servers: str, console: Console) -> dict[str, Any]:
+def replayed(asked: AppReplay, servers: str, console: Console) -> dict[str, Any]:
     """Send a recording to a topic of its own on a broker, and give what an engine made of it."""
     job = asked.job
     feed = Feed(f"{job.app.name}-{uuid4().hex[:8]}", servers, {"log_level": 0})

@@ -18,7 +18,7 @@ _ALERTS, _ROWS = 30, 12
 
 
 @dataclass(frozen=True)
-class Report:
+class AppReport:
     """The result of a replay, as `replayed` gives it, as Rich shows it."""
 
     app: App

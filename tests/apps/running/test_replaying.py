@@ -19,8 +19,8 @@ from streamgauge.apps.registry import APPS, app_of
 from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.exact import all_inside, with_exact
 from streamgauge.apps.running.recording import RecordedMessages
-from streamgauge.apps.running.replaying import Replay, replayed
-from streamgauge.apps.running.report import Report
+from streamgauge.apps.running.replaying import AppReplay, replayed
+from streamgauge.apps.running.report import AppReport
 from streamgauge.operators.definition.aggregates import distinct, kll_quantiles, quantiles, sample, top_k
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json as json_decoder
@@ -77,7 +77,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def result_of(kafka: Any, job: Job, path: Path, engine: str = "local", speed: float = 0.0) -> dict[str, Any]:
     console = Console(file=io.StringIO())
-    return replayed(Replay(job, [path], engine, speed), kafka.bootstrap_servers, console)
+    return replayed(AppReplay(job, [path], engine, speed), kafka.bootstrap_servers, console)
 
 
 def crossings(found: dict[str, list[tuple[datetime, float]]]) -> list[tuple[str, datetime, datetime | None]]:
@@ -119,7 +119,7 @@ def test_sensors_fire_as_in_plain_python(kafka, recording: Path) -> None:
     assert [alert["key"] for alert in by_rule["stuck sensor"]] == ["b"]
     assert result["all_inside_bounds"] and len(result["answers"]["days"]) == 9
     shown = io.StringIO()
-    Console(file=shown, width=150).print(Report(app_of("iot"), result))
+    Console(file=shown, width=150).print(AppReport(app_of("iot"), result))
     assert "2 × dead sensor" in shown.getvalue() and "Every estimate" in shown.getvalue()
 
 
