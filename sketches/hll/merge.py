@@ -18,7 +18,7 @@ from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .images import FULL_SIZE_FLAG, OUT_OF_ORDER_FLAG
 from .images_read import HLL_FORM, check_preamble, read_coupons, read_registers
-from .registers import count_least, greatest, inverse_power, power_sums, raise_coupon, take_row
+from .registers import count_least, greatest, inverse_power, power_sums, raise_coupon, raise_coupons, take_row
 from .store import (
     DENSE,
     EMPTY,
@@ -31,7 +31,7 @@ from .store import (
     row_of,
     span_of,
 )
-from .tables import add_coupon, clear, take_table
+from .tables import add_coupon, add_to_table, clear, take_table
 
 
 class Scratch(NamedTuple):
@@ -56,15 +56,6 @@ def new_scratch(lg_k: int) -> Scratch:
 
 
 @inner
-def _count_coupon(store, g, coupon):
-    """Count a coupon in a sketch of any form. False, and nothing done, if there is no room."""
-    if store.sketches[g].form == DENSE:
-        raise_coupon(store, g, coupon)
-        return True
-    return add_coupon(store, g, coupon)
-
-
-@inner
 def _spare_coupons(store, g, spare):
     """Copy the coupons of a sketch out, in the order of their table; how many there are."""
     n = 0
@@ -75,6 +66,23 @@ def _spare_coupons(store, g, spare):
                 spare[n] = store.words[i]
                 n += 1
     return n
+
+
+@inner
+def _fold_coupons(store, g, coupons, count, lg):
+    """Count a read list or set. False if there was no room; the same call then goes on."""
+    places = np.int64(1) << lg if lg else count
+    i = np.int64(0)
+    while i < places and store.sketches[g].form != DENSE:
+        if coupons[i]:
+            done = False
+            if store.sketches[g].form != EMPTY:  # nearly all are done by this, which is small
+                done, _ = add_to_table(store.sketches, store.words, g, coupons[i])
+            if not done and not add_coupon(store, g, coupons[i]):
+                return False
+        i += 1
+    raise_coupons(store, g, coupons[i:places])
+    return True
 
 
 @inner
@@ -97,17 +105,7 @@ def _lower_lg_k(store, g, lg_k, spare):
     n = _spare_coupons(store, g, spare)
     clear(store, g)
     store.sketches[g].lg_k = lg_k
-    for i in range(n):
-        _count_coupon(store, g, spare[i])
-
-
-@inner
-def _fold_coupons(store, g, coupons, count, lg):
-    """Count a read list or set. False if there was no room; the same call then goes on."""
-    for i in range(np.int64(1) << lg if lg else count):
-        if coupons[i] and not _count_coupon(store, g, coupons[i]):
-            return False
-    return True
+    _fold_coupons(store, g, spare, n, 0)
 
 
 @inner

@@ -95,6 +95,26 @@ def raise_coupon(store, g, coupon):
 
 
 @inner
+def raise_coupons(store, g, coupons):
+    """Count coupons in a sketch that has registers; zeros among them are none."""
+    if not len(coupons):
+        return
+    k = np.uint64(1) << np.uint64(store.sketches[g].lg_k)
+    first = np.uint64(store.sketches[g].where)
+    row = first >> np.uint64(store.rows[0].lg_stride)
+    registers, sums, stale = store.registers, store.sums, store.sums[row].flags & STALE
+    for coupon in coupons:
+        at = first + (np.uint64(coupon) & (k - np.uint64(1)))
+        value = value_of(coupon)
+        if coupon == 0 or value <= registers[at]:
+            continue
+        if stale:
+            registers[at] = value
+        elif raise_register(registers, sums, row, at, value):
+            count_least(registers[first : first + k], sums, row)
+
+
+@inner
 def take_row(store, g):
     """Give a sketch an array of registers, all zero; the row. Room is the caller's care."""
     row = store.rows[0].used
