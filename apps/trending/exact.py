@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from ...operators.definition.stream import Stream
+from ...operators.definition.windows import ByCount
 from ...operators.sketching.accounting import Account
 from ...operators.sketching.lateness import CONFIRMED
 
@@ -48,7 +49,7 @@ class Exact:
 
     def __init__(self, stream: Stream) -> None:
         window = stream.complete().window
-        assert window is not None
+        assert window is not None and not isinstance(window, ByCount)
         self.length = timedelta(microseconds=window.pane_us)
         self._delay = timedelta(microseconds=stream.delay_us)
         self._ahead = timedelta(microseconds=stream.max_ahead_us)

@@ -22,7 +22,7 @@ from .sources import KafkaSource
 from .text import expression_text, type_text
 from .topics import takes
 from .windowing import WindowedStream
-from .windows import NoWindows, Window
+from .windows import ByCount, NoWindows, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,11 @@ class Stream(WindowedStream):
         if self.aggregates:
             raise ValueError(
                 f"agg: the stream asks for {_names(self.aggregates)} already; name all in one .agg(...)"
+            )
+        if isinstance(self.window, ByCount) and "window_id" in (*self.keys, *aggregates):
+            raise ValueError(
+                'agg: "window_id" is the key that tells windows by count apart; give your own column another '
+                "name"
             )
         return replace(self, aggregates=typed_aggregates(aggregates, self.keys, self.arrow_types()))
 

@@ -19,7 +19,7 @@ from .durations import microseconds
 from .sources import FrameSource
 from .stream import Stream
 from .text import type_text
-from .windows import Hopping, Session, Sliding, Tumbling, Window
+from .windows import ByCount, Hopping, Session, Sliding, Tumbling, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,8 @@ def _window(told: Mapping[str, Any]) -> Window:
         return Sliding.of(told["size"], told["step"])
     if kind == "session":
         return Session.of(told["gap"])
+    if kind == "count":
+        return ByCount.read(told["size"])
     raise ValueError(f"the stream has windows that this version of streamgauge doesn't know: {dict(told)}")
 
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from .durations import Duration, microseconds
 from .rows import RowStream
-from .windows import Hopping, Session, Sliding, Tumbling, Window
+from .windows import ByCount, Hopping, Session, Sliding, Tumbling, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,46 @@ class WindowedStream(RowStream):
         [('ann', 2), ('bob', 1), ('bob', 1)]
         """
         return self._windowed("session", Session.of(gap), delay, max_ahead)
+
+    def count_window(self, rows: int) -> Self:
+        """For each group, its first so many rows, then the next so many, whenever they come.
+
+        That is Flink's `countWindow`. Rows are counted in the order of their offsets, within each partition
+        of the input: where a group's rows lie in one partition, as in a topic that is keyed by the group, its
+        windows hold its rows one after the other; where they don't, each partition has windows of its own. A
+        message that `explode` made several rows of may be in two windows.
+
+        In the table a window begins with the earliest event time of its rows and ends a microsecond after the
+        latest. Windows of a group may lie alike, so one more key tells them apart: `window_id` names the
+        message with which it began, such as ``posts[3]:1042`` (and ``posts[3]:1042.2`` for the third row of
+        that message). No row is late. A window is given out, and final, once it is full; one that isn't stays
+        open, however long, and shows with ``emit="checkpoint"``, in `run.table()` and at the end of a bounded
+        run. A worker knows the place of each group that has an open window, which takes about 100 bytes of
+        memory, and who takes its partitions up reads the places from the table topic.
+
+        With ``delivery="at_least_once"`` a window may hold a row twice after a fault, and with
+        ``"at_most_once"`` lack one; otherwise each holds exactly so many. Not for `deduplicate`, which needs
+        to know when a row is too late, nor for Spark and query servers, which refuse it.
+
+        Raises `TypeError` and `ValueError` for a number of rows that isn't one, and `ValueError` if the
+        stream has windows already.
+
+        >>> import polars as pl
+        >>> from streamgauge import Stream, StreamTester, mean
+        >>> schema = {"at": pl.Int64, "machine": pl.String, "heat": pl.Int64}
+        >>> rows = Stream.from_batches(schema, time=pl.from_epoch("at")).group_by("machine")
+        >>> tester = StreamTester(rows.count_window(2).agg(heat=mean("heat")))
+        >>> _ = tester.feed([{"at": 7, "machine": "ab"[n % 2], "heat": n} for n in range(7)])
+        >>> tester.windows().select("machine", "window_id", "heat").rows()
+        [('a', 'input[0]:0', 1.0), ('b', 'input[0]:1', 2.0), ('b', 'input[0]:5', 5.0)]
+        """
+        if self.looks_back or self.joined is not None:
+            told = "deduplicate()" if self.looks_back else "a join with another stream"
+            raise ValueError(
+                f"count_window: the stream has {told}, which asks whether rows are too late to count, and "
+                "windows by count have no late rows; take windows of time, such as .tumbling(...)"
+            )
+        return self._windowed("count_window", ByCount.of(rows), "0s", None)
 
     def _windowed(self, verb: str, window: Window, delay: Duration, max_ahead: Duration | None) -> Self:
         if self.window is not None:

@@ -3,7 +3,8 @@
 A kind cuts time into **panes**, the stretches that rows are sketched by, once, however many windows a row is
 part of. Windows are made of whole panes, which the merger puts together as the window closes; a tumbling
 window is its own single pane. Sessions have no fixed edges: rows are sketched by stretches without a gap,
-which are put together where they meet (`sketching.sessions`), and their panes only count messages.
+which are put together where they meet (`sketching.sessions`), and their panes only count messages. Windows
+by count have no edges in time at all.
 All times are int64 microseconds since 1970 in UTC; windows include their start and not their end.
 """
 
@@ -15,6 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .durations import Duration, microseconds, written
+
+LATEST = 2**62
+"""After all times: when windows end that no time ends."""
 
 EARLIEST = -(2**62)
 """Before all times: what a partition knows before its first row, with room to subtract a delay from."""
@@ -229,7 +233,66 @@ class Session:
         return {"window": "session", "gap": written(self.gap_us)}
 
 
-Window = Tumbling | Hopping | Sliding | Session | NoWindows
+@dataclass(frozen=True, slots=True)
+class ByCount:
+    """For each group, windows of so many of its rows, in the order of its partition.
+
+    They have no edges in time: no row is late for them, and one pane counts all messages.
+
+    >>> ByCount.of(100).definition()
+    {'window': 'count', 'size': '100 rows'}
+    """
+
+    rows: int
+
+    @classmethod
+    def of(cls, rows: int) -> ByCount:
+        """Windows of so many rows. Raises `TypeError` for what is no whole number, `ValueError` below 1."""
+        if type(rows) is not int:
+            raise TypeError(f"count_window: {rows!r} is not a number of rows; write .count_window(100)")
+        if rows < 1:
+            raise ValueError(f"count_window: a window has at least one row, not {rows}")
+        return cls(rows)
+
+    @classmethod
+    def read(cls, size: str) -> ByCount:
+        """The windows of a definition's `size`. Raises `ValueError` if it is none."""
+        return cls.of(int(size.removesuffix(" rows")))
+
+    def pane_start(self, time_us: int) -> int:
+        """The start of the one pane."""
+        return 0
+
+    def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
+        """The start of each time's pane."""
+        return np.zeros(len(times_us), np.int64)
+
+    def whole_until(self, time_us: int) -> int:
+        """A row is in time whatever its partition's watermark was."""
+        return LATEST
+
+    def last_end(self, time_us: int) -> int:
+        """A row matters for ever."""
+        return LATEST
+
+    def last_ends(self, times_us: np.ndarray) -> np.ndarray:
+        """`last_end` of each time."""
+        return np.full(len(times_us), LATEST)
+
+    def pane_over(self, pane_us: int) -> int:
+        """When no row matters any more."""
+        return LATEST
+
+    def ended_by(self, time_us: int, reached_us: int) -> int:
+        """No time ends a window."""
+        return EARLIEST
+
+    def definition(self) -> dict[str, str]:
+        """As plain JSON."""
+        return {"window": "count", "size": f"{self.rows} rows"}
+
+
+Window = Tumbling | Hopping | Sliding | Session | ByCount | NoWindows
 
 
 def _length(told: str, length: Duration) -> int:

@@ -22,6 +22,7 @@ from ..consumer.log.snapshots import Snapshot, is_snapshot
 from ..consumer.options import DeliveryName
 from ..definition.told import ToldStream, told_stream
 from ..definition.topics import takes
+from ..definition.windows import ByCount
 from ..kafka.topics import Admin, TopicError, id_of
 from ..sketching.position import Input, inputs_of
 from .reading import ANSWER_SECONDS, no_answer, reader, whole
@@ -114,6 +115,11 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
         raise ValueError(
             f"the table topic {topic!r} was written by another version of streamgauge, which describes "
             "streams differently; use that version to serve it"
+        )
+    if isinstance(stream.window, ByCount):
+        raise ValueError(
+            f"the stream of {topic!r} has windows by count, which have no span of time to be asked for; hand "
+            "them to a sink, such as ToKafka or ToParquet"
         )
     for snapshot in snapshots:
         inputs |= snapshot.marks.keys()

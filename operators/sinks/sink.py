@@ -74,15 +74,15 @@ class ClosedWindow:
     origin: Origin
 
     @property
-    def of_sessions(self) -> bool:
-        """Whether it holds sessions, which have no edges in common."""
+    def without_edges(self) -> bool:
+        """Whether it holds windows that have no edges in common: sessions, or windows by count."""
         windows = windows_told(self.table.schema)
-        return windows is not None and windows.kind == "session"
+        return windows is not None and windows.kind in ("session", "count")
 
     @property
     def may_grow(self) -> bool:
-        """Whether it holds sessions that may come again, longer, in place of these."""
-        return self.of_sessions and not self.final
+        """Whether it holds windows without common edges that may come again, longer, in place of these."""
+        return self.without_edges and not self.final
 
     @property
     def digest(self) -> str:

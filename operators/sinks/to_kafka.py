@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ..formats.encode import json_bytes, key_bytes
 from ..kafka.outgoing import ANY_PARTITION, Outgoing
 from ..table.query import query
-from ..table.schema import keys_of
 from .sink import ClosedWindow, Origin, TopicWanted
 
 _ROWS = 10_000
@@ -24,7 +23,8 @@ class ToKafka:
     at the confidence, that their aggregates state. The key is the group's: the text of one key column, a JSON
     array of several, none without keys. Messages of one key lie in one partition, the one that Java's clients
     choose. The header `final` is 1 for a window that will not come again; one that only silence has closed
-    may, whole, and then replaces the earlier by its `window_start` and key. Dates are ISO 8601, bytes are
+    may, whole, and then replaces the earlier by its `window_start` and key (of windows by count, by its
+    `window_id`). Dates are ISO 8601, bytes are
     hexadecimal, and numbers that aren't finite are text: ``"NaN"``, ``"Infinity"``.
 
     The topic is made, with one partition, unless it is there. Read it with
@@ -57,7 +57,7 @@ class ToKafka:
             ("fingerprint", window.origin.fingerprint.encode()),
             ("final", b"%d" % window.final),
         ]
-        keys = keys_of(window.table.schema)
+        keys = window.origin.keys
         for low in range(0, window.table.num_rows, _ROWS):
             for row in query(window.table.slice(low, _ROWS)).iter_rows(named=True):
                 key = key_bytes([row[name] for name in keys])

@@ -51,7 +51,7 @@ class ToParquet:
             )
 
     def write(self, window: ClosedWindow) -> None:
-        """See `WritingSink`. Sessions are written once they are final."""
+        """See `WritingSink`. Sessions and windows by count are written once they are final."""
         if window.may_grow:
             return
         done = Path(self.folder) / self.name(window)
@@ -67,7 +67,7 @@ class ToParquet:
         """A window's file, within the folder."""
         start, end = (_EPOCH + timedelta(microseconds=us) for us in (window.start_us, window.end_us))
         told = f"{_told(start)}-{_told(end)}-{window.partition:04d}-{window.origin.digest}"
-        if window.of_sessions:
+        if window.without_edges:
             told += f"-{window.digest}"
         return f"{DAY}={start:%Y-%m-%d}/{told}.parquet"
 

@@ -75,7 +75,7 @@ class ToTable:
         return TopicWanted(windows_topic(origin.group_id, origin.fingerprint), 0, config)
 
     def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
-        """See `MessageSink`. Sessions are sent once they are final."""
+        """See `MessageSink`. Sessions and windows by count are sent once they are final."""
         if window.may_grow:
             return
         origin = window.origin

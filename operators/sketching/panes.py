@@ -65,7 +65,7 @@ class Sketches:
         watermark before each, where some may be late for some of their windows (`PartitionTime.reached`).
         """
         columns = {name: rows[name].to_arrow(compat_level=_OLDEST) for name in rows.columns}
-        numbers = self._number(columns, times, reached)
+        numbers = self._number(columns, times, place, reached)
         for name, asked in self._aggregates.items():
             groups = self._groups[name]
             groups.resize(len(self))
@@ -93,7 +93,11 @@ class Sketches:
         }
 
     def _number(
-        self, columns: Mapping[str, pa.Array], times: np.ndarray, reached: np.ndarray | None
+        self,
+        columns: Mapping[str, pa.Array],
+        times: np.ndarray,
+        place: Place | None,
+        reached: np.ndarray | None,
     ) -> np.ndarray:
         """The group of each row."""
         raise NotImplementedError
@@ -132,7 +136,11 @@ class Panes(Sketches):
         self._codes: dict[tuple[int, int], int] = {}
 
     def _number(
-        self, columns: Mapping[str, pa.Array], times: np.ndarray, reached: np.ndarray | None
+        self,
+        columns: Mapping[str, pa.Array],
+        times: np.ndarray,
+        place: Place | None,
+        reached: np.ndarray | None,
     ) -> np.ndarray:
         behind = None if reached is None else self._behind(times, reached)
         if not self._keys and behind is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..definition.stream import Stream
 from ..joins.pairing import Pairing
 from .accounting import Account
 from .clock import wall_clock
+from .counts import OpenCounts
 from .delta import Delta
 from .lateness import PartitionTime
 from .panes import Place
@@ -28,6 +29,8 @@ class Progress:
     `replay` is the offset of the first row to recall before `first`, to know the ids that were seen, or the
     rows that wait for partners; `replay_time` the event time there. In a stream of two joined ones, `pairing`
     is where its rows meet those of the other's partition of the same number.
+    Of windows by count, `counts` is what groups have in their open windows, from certain offsets on, at which
+    deltas end.
     `rest` says how long it has been silent, if it has; `heard` whether a row with an event time has come
     since it was last set to False.
 
@@ -45,6 +48,7 @@ class Progress:
         replay: int | None = None,
         replay_time: PartitionTime | None = None,
         pairing: Pairing | None = None,
+        counts: Iterable[tuple[int, OpenCounts]] = (),
     ) -> None:
         self.stream = stream
         self.input = Input(topic, partition)
@@ -67,6 +71,9 @@ class Progress:
         if pairing is not None:
             self._side = pairing.take_up(self.input, self._recalled_time)
             self.recalled_to(self._recalled)
+
+        self._counts = list(counts)
+        self._go_on()
 
     def add(
         self,
@@ -154,6 +161,14 @@ class Progress:
             sent=self._sketcher.take_sent(),
         )
         self.first = self.next
+        self._go_on()
         self.account = Account()
         self._told = (self.next, found.time, found.rest)
         return found
+
+    def _go_on(self) -> None:
+        """Take in what was counted by others up to here."""
+        for at, known in self._counts:
+            if at <= self.first:
+                self._sketcher.go_on(known)
+        self._counts = [(at, known) for at, known in self._counts if at > self.first]

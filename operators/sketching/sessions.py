@@ -23,7 +23,7 @@ import pyarrow as pa
 from ..definition.windows import Session
 from ..table.schema import assemble, with_barrier
 from .grouping import GroupIndex
-from .panes import Sketches
+from .panes import Place, Sketches
 
 _FEW = 10_000
 """Stretches are joined early once there are more than twice as many as after the last time, and this many."""
@@ -137,7 +137,11 @@ class PartialSessions(Sketches):
         self._joined = 0
 
     def _number(
-        self, columns: Mapping[str, pa.Array], times: np.ndarray, reached: np.ndarray | None
+        self,
+        columns: Mapping[str, pa.Array],
+        times: np.ndarray,
+        place: Place | None,
+        reached: np.ndarray | None,
     ) -> np.ndarray:
         own = self._index.number(self._window.pane_starts(times), [columns[key] for key in self._keys])
         found, part = Stretches.of_rows(own, times, reached).joined(self._window.gap_us)

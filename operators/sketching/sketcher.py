@@ -17,13 +17,15 @@ import pyarrow as pa
 
 from ...sketches.core.held import held_bytes
 from ..definition.stream import Stream
-from ..definition.windows import EARLIEST, Session
+from ..definition.windows import EARLIEST, ByCount, Session
 from ..joins.meeting import Meeting, Tally
 from ..joins.once_each import once_each
 from ..joins.pairing import Pairing
 from ..table.schema import schema_of
 from .accounting import Account
 from .clock import wall_clock
+from .counted import PartialCounts
+from .counts import Counts, OpenCounts
 from .lateness import PartitionTime, broken_clocks
 from .panes import Panes, Place, Sketches
 from .row_steps import Refuse, RowSteps, Stepped, once
@@ -75,11 +77,15 @@ class Sketcher:
         # Where rows are sent on and none is compared with those before it, their times mean nothing.
         self._timeless = self._sent is not None and before is None
         schema = schema_of(stream)
-        self._panes: Sketches = (
-            PartialSessions(schema, window, salt)
-            if isinstance(window, Session)
-            else Panes(schema, window, salt)
-        )
+        self._counts: Counts | None = None
+        self._panes: Sketches
+        if isinstance(window, Session):
+            self._panes = PartialSessions(schema, window, salt)
+        elif isinstance(window, ByCount):
+            self._panes = counted = PartialCounts(schema, window, salt)
+            self._counts = counted.counts
+        else:
+            self._panes = Panes(schema, window, salt)
         self._messages: dict[int, int] = {}
         self._clock = clock
 
@@ -138,8 +144,16 @@ class Sketcher:
 
     @property
     def kept_bytes(self) -> int:
-        """The memory of what it keeps from one table to the next: ids that were seen, rows that wait."""
-        return sum(kept.size for kept in (self._once, self._meeting) if kept is not None)
+        """The memory of what it keeps from one table to the next.
+
+        That is ids that were seen, rows that wait, and the places of groups in their open windows by count.
+        """
+        return sum(kept.size for kept in (self._once, self._meeting, self._counts) if kept is not None)
+
+    def go_on(self, known: OpenCounts) -> None:
+        """Note how many rows groups have in their open windows by count."""
+        assert self._counts is not None
+        self._counts.note(known)
 
     def recall(
         self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, place: Place, time: PartitionTime

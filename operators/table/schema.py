@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from ...sketches.core.protocol import Groups, SketchError
 from ..definition.aggregate import METADATA, Aggregate
 from ..definition.stream import Stream
+from ..definition.windows import ByCount
 from .spark_footer import FOOTER, to_footer, told_of
 from .windows import END, START, TableWindows
 
@@ -31,6 +32,11 @@ DAY = "window_date"
 
 BARRIER = "streamgauge_barrier"
 """The column of partial sessions that says which others they may meet (`sketching.sessions`)."""
+BEGUN, UPTO = "streamgauge_begun", "streamgauge_upto"
+"""The columns of parts of windows by count: the row that began the window, and how many rows it has so far
+(`sketching.counted`)."""
+WINDOW_ID = "window_id"
+"""The key that tells windows by count apart, behind the stream's own."""
 _INNER = b"streamgauge.inner"
 """The key of a mark in the metadata of columns that are neither keys nor aggregates."""
 
@@ -53,6 +59,8 @@ def schema_of(stream: Stream) -> pa.Schema:
     types = stream.arrow_types()
     keys = {key: key_type(types[key]) for key in stream.keys}
     asked = {"rows": Aggregate("count")} if stream.sending is not None else stream.aggregates
+    if isinstance(window, ByCount):
+        keys[WINDOW_ID] = pa.string()
     return table_schema(keys, asked, TableWindows.of_kind(window))
 
 
@@ -78,6 +86,15 @@ def with_barrier(schema: pa.Schema) -> pa.Schema:
     """The schema of partial sessions: that of their table, and beside the keys the barrier of each."""
     field = pa.field(BARRIER, pa.int64(), nullable=False, metadata={_INNER: b"barrier"})
     return schema.insert(2 + len(keys_of(schema)), field)
+
+
+def with_parts(schema: pa.Schema) -> pa.Schema:
+    """The schema of parts of windows by count: that of their table, with what tells which window it is of."""
+    at = schema.get_field_index(WINDOW_ID)
+    schema = schema.remove(at)
+    for name in (UPTO, BEGUN):
+        schema = schema.insert(at, pa.field(name, pa.int64(), nullable=False, metadata={_INNER: b"part"}))
+    return schema
 
 
 def key_type(kind: pa.DataType) -> pa.DataType:

@@ -20,7 +20,7 @@ from ...sketches.core.columns import as_array
 from ...sketches.core.protocol import SketchError
 from ..definition.aggregate import METADATA
 from ..definition.durations import microseconds, written
-from ..definition.windows import Session, Sliding, Window
+from ..definition.windows import ByCount, Session, Sliding, Window
 from ..sketching.grouping import GroupIndex
 
 START, END = "window_start", "window_end"
@@ -28,14 +28,15 @@ START, END = "window_start", "window_end"
 ALL_TIME = -9_214_560_000_000_000, 9_214_646_400_000_000
 """The one window of tables without windows, 1678-01-01 to 2262-01-01: the widest that pandas can hold."""
 
-Kind = Literal["tumbling", "sliding", "trailing", "session", "all"]
+Kind = Literal["tumbling", "sliding", "trailing", "session", "count", "all"]
 
 
 @dataclass(frozen=True, slots=True)
 class TableWindows:
     """Windows of one length (microseconds) that begin at `offset_us` and every `slide_us` from there.
 
-    Of sessions, `length_us` is the gap, which each is at least as long as.
+    Of sessions, `length_us` is the gap, which each is at least as long as; of windows by count it is a
+    number of rows.
 
     >>> TableWindows.of(120_000_000, 60_000_000).definition()
     {'kind': 'sliding', 'length': '2m', 'slide': '1m', 'offset': '0s'}
@@ -58,6 +59,8 @@ class TableWindows:
         """The windows of a stream's table."""
         if isinstance(window, Session):
             return cls("session", window.gap_us, 1)
+        if isinstance(window, ByCount):
+            return cls("count", window.rows, 1)
         if isinstance(window, Sliding):
             return cls("trailing", window.size_us, window.every_us, window.size_us % window.every_us)
         return cls.of(window.size_us, window.every_us)
@@ -74,6 +77,8 @@ class TableWindows:
             return {"kind": "all"}
         if self.kind == "session":
             return {"kind": "session", "gap": written(self.length_us)}
+        if self.kind == "count":
+            return {"kind": "count", "rows": str(self.length_us)}
         lengths = {"length": self.length_us, "slide": self.slide_us, "offset": self.offset_us}
         return {"kind": self.kind, **{name: written(length) for name, length in lengths.items()}}
 
@@ -85,6 +90,8 @@ class TableWindows:
                 return cls.all_time()
             if found["kind"] == "session":
                 return cls("session", microseconds(found["gap"]), 1)
+            if found["kind"] == "count":
+                return cls("count", int(found["rows"]), 1)
             if found["kind"] == "trailing":
                 return replace(cls._read(found), kind="trailing")
             return cls._read(found)
@@ -99,6 +106,8 @@ class TableWindows:
         """Whether all rows are in windows of this kind."""
         if self.kind == "session":
             return bool((ends - starts >= self.length_us).all())
+        if self.kind == "count":
+            return True
         fit = (ends - starts == self.length_us) & ((starts - self.offset_us) % self.slide_us == 0)
         return bool(fit.all())
 
@@ -107,6 +116,8 @@ class TableWindows:
             return "one window for all rows"
         if self.kind == "session":
             return f"sessions with a gap of {written(self.length_us)}"
+        if self.kind == "count":
+            return f"windows of {self.length_us} rows"
         told = f"windows of {written(self.length_us)}"
         if self.kind == "trailing":
             return f"{told} that end where a group has rows"

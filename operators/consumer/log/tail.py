@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ from .snapshots import Snapshot, is_snapshot
 log = logging.getLogger("streamgauge.kafka")
 
 _SECONDS = 10.0
+_PAUSE_SECONDS = 0.05
 
 
 @dataclass(slots=True)
@@ -83,33 +84,82 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
 
 def _read(consumer: Consumer, topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
     """What `read_tail` gives, but for the first offsets."""
-    found = {partition: Tail(end=-1) for partition in starts}
+    found = {partition: Tail() for partition in starts}
     gathers = {partition: Gather() for partition in starts}
-    consumer.assign([KafkaPartition(topic, partition, start) for partition, start in starts.items()])
+
+    def take(message: Message) -> None:
+        partition = message.partition() or 0
+        _take(found[partition], gathers[partition], message)
+
     # If somebody writes all the time, there is always more, and the end is never reported.
     ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
-    for at, start in starts.items():
-        if start >= ends[at]:
-            found[at].end = ends[at]
+    for partition, end in _through(consumer, topic, starts, ends, take, wait=False).items():
+        found[partition].end = end
+    return found
+
+
+def read_through(
+    config: Mapping[str, Any],
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    take: Callable[[Message], None],
+) -> None:
+    """Give all messages of the table topic from an offset of each partition up to another one.
+
+    Raises `KafkaException` if the brokers don't answer, if a transaction stays open that began before an end,
+    and if a beginning was trimmed away meanwhile; `Refused` if this user may not read it.
+    """
+    settings = {**member_config(config, topic), "enable.partition.eof": True, "auto.offset.reset": "error"}
+    consumer = Consumer({**settings, "fetch.wait.max.ms": 10}, logger=LIBRARY_LOG)
+    try:
+        _through(consumer, topic, starts, ends, take, wait=True)
+    finally:
+        consumer.close()
+
+
+def _through(
+    consumer: Consumer,
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    take: Callable[[Message], None],
+    *,
+    wait: bool,
+) -> dict[int, int]:
+    """Read from one offset of each partition to another; the offsets that it came to.
+
+    Where messages before an end are hidden behind an open transaction, it is waited for, or reading ends.
+    """
+    reached = {partition: end for partition, end in ends.items() if starts[partition] >= end}
+    left = {partition: start for partition, start in starts.items() if partition not in reached}
+    consumer.assign([KafkaPartition(topic, partition, start) for partition, start in left.items()])
     deadline = time.monotonic() + _SECONDS
-    while any(tail.end < 0 for tail in found.values()):
+    while len(reached) < len(starts):
         messages = consumer.consume(500, 0.1)
-        if messages:
+        if any(message.error() is None for message in messages):
             deadline = time.monotonic() + _SECONDS
         elif time.monotonic() > deadline:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
         for message in messages:
             partition, error = message.partition(), message.error()
             if partition is not None and error is None:
-                _take(found[partition], gathers[partition], message)
+                take(message)
                 following = (message.offset() or 0) + 1
                 if following >= ends[partition]:
-                    found[partition].end = following
+                    reached[partition] = following
             elif error is not None and error.code() == KafkaError._PARTITION_EOF and partition is not None:
-                found[partition].end = message.offset() or 0
+                at = message.offset() or 0
+                if not wait or at >= ends[partition]:
+                    reached[partition] = at
+                else:
+                    time.sleep(_PAUSE_SECONDS)
+                    consumer.seek(KafkaPartition(topic, partition, at))
+            elif error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{topic} was trimmed meanwhile"))
             elif error is not None and not passing(error):
                 raise refused(error, "read the table topic", topic=topic)
-    return found
+    return reached
 
 
 def follow(position: Position, where: Input, logs: Mapping[int, Tail], epoch: int = 0) -> Ends:

@@ -46,7 +46,8 @@ class ClosedWindows:
         self._spilled: set[tuple[int, object]] = set()
         self._held = self._stored = self._added = 0
         windows = windows_told(schema)
-        self._sessions = windows is not None and windows.kind == "session"
+        kind = None if windows is None else windows.kind
+        self._sessions, self._loose = kind == "session", kind in ("session", "count")
         self._not_final: set[tuple[int, object]] = set()
 
     def add(self, partition: int, table: pa.Table) -> None:
@@ -86,8 +87,8 @@ class ClosedWindows:
     def _key(self, partition: int, table: pa.Table) -> tuple[int, object]:
         first = table.column(START)[0].as_py()
         self._added += 1
-        # Sessions that closed together need have no start of their own.
-        return (partition, (first, self._added)) if self._sessions else (partition, first)
+        # Windows without common edges that closed together need have no start of their own.
+        return (partition, (first, self._added)) if self._loose else (partition, first)
 
     def _keep(self, key: tuple[int, object], table: pa.Table, final: bool | None) -> None:
         if table.num_rows:

@@ -12,13 +12,13 @@ asked for: if all of the log is read before asking, it comes once, with all its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from ...definition.stream import Stream
-from ...definition.windows import Session
+from ...definition.windows import ByCount, Session
 from ...sinks.sink import Passed
 from ...sketching.closing import Mark, closing, tell
 from ...sketching.delta import Delta
@@ -28,6 +28,7 @@ from ...table.schema import schema_of
 from ..log.faults import DeltaError
 from ..log.state import LogState, Told, read_state, written
 from ..options import DeliveryName
+from .count_windows import CountWindows
 from .open_windows import Beginning, Due, OpenWindows
 from .paned_windows import PanedWindows
 from .session_windows import SessionWindows
@@ -40,11 +41,16 @@ class Merger:
     range of each of them and leaves out a range that was already taken, whoever sent it. A range that begins
     too early or too late can't happen in a log written with "exactly_once" and raises `DeltaError`. With
     "at_least_once", a range that overlaps what was taken is taken whole and counted in `state.overlaps`; with
-    "at_most_once" it is left out, and what lies between two ranges was lost.
+    "at_most_once" it is left out, and what lies between two ranges was lost. `windows` makes what takes in
+    the rows, for who wants to know something else of them than the stream's windows.
     """
 
     def __init__(
-        self, stream: Stream, inputs: Iterable[Input], delivery: DeliveryName = "exactly_once"
+        self,
+        stream: Stream,
+        inputs: Iterable[Input],
+        delivery: DeliveryName = "exactly_once",
+        windows: Callable[[], OpenWindows] | None = None,
     ) -> None:
         self.stream = stream.complete()
         assert stream.window is not None
@@ -52,7 +58,8 @@ class Merger:
         self._fingerprint = stream.fingerprint()
         self._schema = schema_of(stream)
         self._delivery = delivery
-        self._open = self._none_open()
+        self._windows = windows or self._of_stream
+        self._open = self._windows()
         self._due: Due | None = None
         self.inputs = set(inputs)
         self._gone: set[str] = set()
@@ -91,7 +98,7 @@ class Merger:
             return Beginning(begin, before)
 
         if delta.table is not None:
-            self._open.take(delta.table, origin, offset, closed_us)
+            self._open.take(delta, origin, offset, closed_us)
         missed = sum(n for pane, n in delta.messages.items() if self._window.pane_over(pane) <= closed_us)
         account = replace(
             delta.account, counted=delta.account.counted - missed, late=delta.account.late + missed
@@ -176,12 +183,14 @@ class Merger:
         """Take up the state that `resume_point` gave. Raises `DeltaError` if it is damaged."""
         self.state, self._told = read_state(told)
         self._position = offset
-        self._open, self._due = self._none_open(), None
+        self._open, self._due = self._windows(), None
         self._marks.clear()
 
-    def _none_open(self) -> OpenWindows:
+    def _of_stream(self) -> OpenWindows:
         if isinstance(self._window, Session):
             return SessionWindows(self._schema, self._window)
+        if isinstance(self._window, ByCount):
+            return CountWindows(self._schema, self._window)
         return PanedWindows(self._schema, self._window)
 
     def _stale(self, delta: Delta) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from ...sketching.delta import Delta
 from ..log.state import LogState, Told
 
 
@@ -35,7 +36,7 @@ class OpenWindows(Protocol):
     outlives a restart.
     """
 
-    def take(self, table: pa.Table, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
+    def take(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
         """Fold in a delta's rows; those of which all windows end at or before `closed_us` are left out."""
 
     def close(self, closed_us: int, told: Told) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ....sketches.core.columns import as_array
 from ...definition.windows import EARLIEST, Paned, Sliding
+from ...sketching.delta import Delta
 from ...sketching.grouping import GroupIndex
 from ...table.schema import END, START, keys_of
 from ..log.state import Told
@@ -55,10 +56,11 @@ class PanedWindows:
         self._slices = Slices(schema, window, self)
         self._for_now: Slices | None = None
 
-    def take(self, table: pa.Table, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
+    def take(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
         """See `OpenWindows`."""
         self._for_now = None
-        for pane, end, rows in _panes(table):
+        assert delta.table is not None
+        for pane, end, rows in _panes(delta.table):
             if self._window.pane_over(pane) <= closed_us:
                 continue
             if pane not in self._panes:

@@ -19,6 +19,7 @@ from ...sketching.sent_rows import outgoing
 from ..group.co_partitioning import check_partners, partners_of
 from ..log.tail import Ends
 from ..plan import Plan
+from .counted import Beginnings
 from .idleness import HighWatermarks, Idleness
 
 _SENT_BYTES = 32 * 1024 * 1024
@@ -90,8 +91,11 @@ class StreamShare:
             return []
         return [own for own in self.progress.values() if own.reads_from < own.next]
 
-    def take_up(self, ends: Mapping[Input, Ends]) -> None:
-        """Go on with partitions where they were left. Raises `TopicError` for those without partners."""
+    def take_up(self, ends: Mapping[Input, Ends], counts: Mapping[Input, Beginnings] = {}) -> None:
+        """Go on with partitions where they were left. Raises `TopicError` for those without partners.
+
+        Of windows by count, `counts` is what `open_counts` found of the partitions.
+        """
         check_partners(self.stream, ends, self.progress)
         self._pairings.keep(self.progress)
         for where, end in ends.items():
@@ -105,6 +109,7 @@ class StreamShare:
                 replay=again[0],
                 replay_time=again[1],
                 pairing=self._pairings.of(where),
+                counts=counts.get(where, ()),
             )
             self.intake.begin(progress, end.cuts)
             self.idleness.take_up(where)

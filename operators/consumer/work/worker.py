@@ -27,6 +27,7 @@ from ..group.input_topics import TopicSearch
 from ..group.membership import Membership, MembershipLost
 from ..log.messages import encode
 from ..plan import Plans
+from .counted import open_counts
 from .idleness import HighWatermarks
 from .intakes import Intakes
 from .share import StreamShare
@@ -283,12 +284,16 @@ class Worker:
         while True:
             try:
                 ends = self._taking_up.places(inputs)
+                counts = {
+                    name: open_counts(share.plan, ends[name], self._administration)
+                    for name, share in self._shares.items()
+                }
                 break
             except KafkaException as error:
                 waiting.failed(error)
         waiting.done()
         for name, share in self._shares.items():
-            share.take_up(ends[name])
+            share.take_up(ends[name], counts[name])
         self._paused &= self._inputs
         self._recall()
         self._read_on()

@@ -8,7 +8,8 @@ import pytest
 
 from streamgauge.operators.definition.change import differences
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.definition.windows import EARLIEST, Hopping, Session, Sliding, Tumbling
+from streamgauge.operators.definition.told import told_stream
+from streamgauge.operators.definition.windows import EARLIEST, ByCount, Hopping, Session, Sliding, Tumbling
 
 ROWS = Stream.from_batches({"at": pl.Int64, "user": pl.String}, time=pl.from_epoch("at"))
 
@@ -68,9 +69,14 @@ def test_a_change_of_windows_is_another_definition_told_in_words() -> None:
         ROWS.hopping("1m", every="1m"),
         ROWS.sliding("1m", step="1s"),
         ROWS.session("1m"),
+        ROWS.count_window(60),
     ]
     asked = [stream.agg(n=count()) for stream in asked]
     assert len({stream.fingerprint() for stream in asked}) == len(asked)
     (told,) = differences(asked[1].definition(), asked[4].definition())
     assert told == "the window changed from hopping 1m 1s to session 1m"
+    (told,) = (sentence for sentence in differences(asked[0].definition(), asked[5].definition())[:1])
+    assert told == "the window changed from tumbling 1m to count 60 rows"
+    assert all(told_stream(one.definition()).window == one.window for one in asked)
+    assert ByCount.read("60 rows") == ByCount(60)
     assert Session.of("1m").definition() == {"window": "session", "gap": "1m"}

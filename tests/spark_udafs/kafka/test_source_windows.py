@@ -13,7 +13,7 @@ ROWS = Stream.from_kafka("posts", value=json({"user": pl.String})).group_by("use
 
 @pytest.mark.parametrize(
     "windowed",
-    [ROWS.hopping("1m", every="1s"), ROWS.sliding("1m"), ROWS.session("1m")],
+    [ROWS.hopping("1m", every="1s"), ROWS.sliding("1m"), ROWS.session("1m"), ROWS.count_window(60)],
     ids=lambda s: str(s.window),
 )
 def test_windows_that_are_not_side_by_side_are_the_consumers(windowed: Stream) -> None:

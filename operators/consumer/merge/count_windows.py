@@ -1,0 +1,229 @@
+"""Windows by count that are not full: parts of them, put together once they are.
+
+A part says which window it is of and how many rows that one has with it (`sketching.counted`). A window is
+closed by the part that fills it. A part of a later window of its group and partition closes it as well,
+whatever it lacks: with "at_most_once" what would have filled it may be lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ....sketches.core.columns import as_array
+from ...definition.windows import ByCount
+from ...sketching.counts import told as place_told
+from ...sketching.delta import Delta
+from ...sketching.grouping import hash_keys
+from ...sketching.position import Input
+from ...table.schema import BEGUN, END, START, UPTO, WINDOW_ID
+from ...table.windows import edges
+from ..log.state import Told
+from .held_parts import HeldParts
+from .open_windows import Beginning, Due
+
+_FEW = 10_000
+
+_KNOWN = {
+    "h1": np.uint64,
+    "h2": np.uint64,
+    "input": np.int64,
+    "begun": np.int64,
+    "upto": np.int64,
+    "first": np.int64,
+    "last": np.int64,
+}
+"""What is known of each part: its keys' hash, its input partition, its window and the rows up to it, and the
+times of its earliest and its latest row."""
+
+
+@dataclass(slots=True)
+class _Ready:
+    """The windows that one delta closed."""
+
+    due: Due
+    origin: int
+
+
+@dataclass(slots=True)
+class _Windows:
+    """Windows, as arrays: input partition, the row that began each, its times, and what came last for it."""
+
+    group: np.ndarray
+    input: np.ndarray
+    begun: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    full: np.ndarray
+    closed: np.ndarray
+    arrived: np.ndarray
+
+
+class CountWindows:
+    """The windows by count of a partition of the table topic (see `OpenWindows`).
+
+    They are handed over by the delta that closed them, all in one table, and `Told.until_us` is the offset of
+    the last delta whose windows were. Whatever the time, none closes for now.
+    """
+
+    def __init__(self, schema: pa.Schema, window: ByCount) -> None:
+        self._schema = schema
+        self._of_parts = schema.remove(schema.get_field_index(WINDOW_ID))
+        self._size = window.rows
+        self._parts = HeldParts(self._of_parts, _KNOWN)
+        self._inputs: dict[Input, int] = {}
+        self._looked = 0
+        self._ready: deque[_Ready] = deque()
+
+    def take(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
+        """See `OpenWindows`."""
+        table = delta.table
+        assert table is not None
+        if not table.num_rows:
+            return
+        starts, ends = edges(table)
+        h1, h2 = hash_keys([as_array(table.column(key)) for key in self._parts.keys], len(starts))
+        where = self._inputs.setdefault(delta.input, len(self._inputs))
+        known = {
+            "h1": h1,
+            "h2": h2,
+            "input": np.full(len(starts), where),
+            **{name: as_array(table.column(c)).to_numpy() for name, c in (("begun", BEGUN), ("upto", UPTO))},
+            "first": starts,
+            "last": ends - np.int64(1),
+        }
+        self._parts.add(known, table.drop_columns([BEGUN, UPTO]), origin, offset)
+        for ready in self._ready:
+            ready.origin = self._parts.origin_of(ready.origin)
+
+    def close(self, closed_us: int, told: Told) -> None:
+        """See `OpenWindows`. Time closes none."""
+
+    def due(self, due_us: int, told: Told) -> Due | None:
+        """See `OpenWindows`."""
+        self._look(told)
+        return self._ready[0].due if self._ready else None
+
+    def note(self, due: Due, told: Told, position: int) -> None:
+        """See `OpenWindows`."""
+        told.until_us = max(told.until_us, self._ready.popleft().due.end_us)
+        self._forget()
+
+    def filling(self, told: Told, since: int = -1) -> list[pa.Table]:
+        """See `OpenWindows`."""
+        self._look(told)
+        closed = [ready.due.table() for ready in self._ready]
+        everything = np.arange(len(self._parts))
+        if not len(everything):
+            return closed
+        found, part = self._windows(everything)
+        now = (found.arrived >= since)[part]
+        return closed + ([self._made(everything[now], part[now], found)] if now.any() else [])
+
+    def origins(self) -> Iterable[Beginning]:
+        """See `OpenWindows`."""
+        return self._parts.origins()
+
+    def held(self) -> tuple[int, int]:
+        """See `OpenWindows`."""
+        return len(self._parts), len(self._parts)
+
+    @property
+    def nbytes(self) -> int:
+        """See `OpenWindows`."""
+        return self._parts.nbytes
+
+    def largest(self) -> list[tuple[str, int]]:
+        """See `OpenWindows`."""
+        count = len(self._parts)
+        if not count:
+            return []
+        begin = np.datetime64(int(self._parts.at["first"].min()), "us")
+        return [(f"{count:,} parts of windows that are not full, with rows from {begin} on", self.nbytes)]
+
+    def spill(self) -> None:
+        """See `OpenWindows`."""
+        self._parts.spill()
+
+    def _forget(self) -> None:
+        self._parts.forget(ready.origin for ready in self._ready)
+
+    def _look(self, told: Told) -> None:
+        """Put the windows aside that were closed since the last look, those of each delta together."""
+        count = len(self._parts)
+        if count == self._looked:
+            return
+        at = self._parts.at
+        chosen = np.flatnonzero(np.isin(at["h1"], at["h1"][self._looked :]))
+        found, part = self._windows(chosen)
+        for offset in np.unique(found.closed[found.closed >= 0]).tolist():
+            of_delta = (found.closed == offset)[part]
+            if offset > told.until_us:
+                table = self._made(chosen[of_delta], part[of_delta], found)
+                due = Due(offset, True, lambda table=table: table)  # type: ignore[misc]
+                self._ready.append(_Ready(due, int(at["origin"][chosen[of_delta]].min())))
+        self._parts.drop(chosen[(found.closed >= 0)[part]])
+        self._forget()
+        if len(self._parts) > 2 * self._parts.joined + _FEW:
+            self._join()
+        self._looked = len(self._parts)
+
+    def _windows(self, chosen: np.ndarray) -> tuple[_Windows, np.ndarray]:
+        """The windows that some parts are of, in the order of group, partition and beginning; and where."""
+        at = {name: column[chosen] for name, column in self._parts.at.items()}
+        order = np.lexsort((at["begun"], at["input"], at["h2"], at["h1"]))
+        same_group = np.ones(max(0, len(order) - 1), bool)
+        for name in ("h1", "h2", "input"):
+            same_group &= at[name][order[1:]] == at[name][order[:-1]]
+        same = same_group & (at["begun"][order[1:]] == at["begun"][order[:-1]])
+        edges = np.concatenate([[0], np.flatnonzero(~same) + 1])
+        part = np.empty(len(order), np.int64)
+        part[order] = np.cumsum(np.concatenate([[True], ~same])) - 1
+        arrived = at["arrived"][order]
+        # The earliest delta that filled it, or else that brought a part of a later one of the same group.
+        filled = np.where(at["upto"][order] == self._size, arrived, np.iinfo(np.int64).max)
+        closed = np.minimum.reduceat(filled, edges)
+        followed = np.concatenate([same_group[edges[1:] - 1], [False]])
+        began = np.minimum.reduceat(arrived, edges)
+        following = np.concatenate([began[1:], [0]])
+        closed = np.where(followed, np.minimum(closed, following), closed)
+        return _Windows(
+            group=at["h1"][order][edges],
+            input=at["input"][order][edges],
+            begun=at["begun"][order][edges],
+            first=np.minimum.reduceat(at["first"][order], edges),
+            last=np.maximum.reduceat(at["last"][order], edges),
+            full=np.maximum.reduceat(at["upto"][order], edges),
+            closed=np.where(closed == np.iinfo(np.int64).max, -1, closed),
+            arrived=np.maximum.reduceat(arrived, edges),
+        ), part
+
+    def _made(self, at: np.ndarray, part: np.ndarray, found: _Windows) -> pa.Table:
+        """The table of some windows, ordered by time and keys."""
+        table = self._merged(at, part, found)
+        inputs = list(self._inputs)
+        chosen = np.unique(part)
+        places = zip(found.input[chosen].tolist(), found.begun[chosen].tolist())
+        ids = pa.array([f"{inputs[where]}:{place_told(begun)}" for where, begun in places], pa.string())
+        table = table.add_column(2 + len(self._parts.keys), self._schema.field(WINDOW_ID), ids)
+        names = [START, END, *self._parts.keys, WINDOW_ID]
+        return table.cast(self._schema).sort_by([(name, "ascending") for name in names])
+
+    def _merged(self, at: np.ndarray, part: np.ndarray, found: _Windows) -> pa.Table:
+        """Parts as one for each window, in the order of `found`."""
+        return self._parts.merged(at, part, found.first, found.last + np.int64(1))
+
+    def _join(self) -> None:
+        """Put together the parts of each window."""
+        everything = np.arange(len(self._parts))
+        if not len(everything):
+            return
+        found, part = self._windows(everything)
+        table = self._merged(everything, part, found)
+        known = {"first": found.first, "last": found.last, "upto": found.full}
+        self._parts.put_together(part, table, known)
+        self._looked = len(self._parts)

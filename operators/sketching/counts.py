@@ -1,0 +1,114 @@
+"""How many rows each group has in its open window by count, and where that window began.
+
+A worker knows this of its partitions' groups. Whoever takes a partition up learns it from the table topic,
+whose deltas say it of each group that they hold rows of (`consumer.work.counted`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .grouping import look_up, refill
+
+_ROOM = 128
+_ROWS_OF_MESSAGE = 1 << 20
+
+
+class OpenCounts(NamedTuple):
+    """Groups, by both halves of their hashes (uint64), and their open windows' `rows` and `begun` (int64)."""
+
+    h1: np.ndarray
+    h2: np.ndarray
+    rows: np.ndarray
+    begun: np.ndarray
+
+
+class Counts:
+    """The groups of one partition that have an open window.
+
+    >>> counts, one = Counts(), np.ones(1, np.uint64)
+    >>> counts.note(OpenCounts(one, one, np.array([7]), np.array([42])))
+    >>> at = counts.number(one, one)
+    >>> int(counts.rows[at][0]), int(counts.begun[at][0])
+    (7, 42)
+    """
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._room(_ROOM)
+
+    def __len__(self) -> int:
+        """The groups held, those between two windows included."""
+        return self._n
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return sum(a.nbytes for a in (self._slots, self._known1, self._known2, self.rows, self.begun))
+
+    def number(self, h1: np.ndarray, h2: np.ndarray) -> np.ndarray:
+        """The number of each row's group, which stands until `forget`; new ones have no rows."""
+        numbers, row = np.empty(len(h1), np.int64), 0
+        firsts = np.empty(0, np.int64)
+        while True:
+            if len(firsts) < len(self._known1):
+                firsts = np.empty(len(self._known1), np.int64)
+            table = self._slots, self._known1, self._known2
+            row, self._n = look_up(h1, h2, row, *table, self._n, numbers, firsts)
+            if row == len(h1):
+                return numbers
+            self._keep(np.arange(self._n), 2 * len(self._known1))
+
+    def note(self, known: OpenCounts) -> None:
+        """Set what is known of some groups, of one that comes twice the last."""
+        at = self.number(known.h1, known.h2)
+        self.rows[at], self.begun[at] = known.rows, known.begun
+
+    def known(self) -> OpenCounts:
+        """All that it holds."""
+        n = self._n
+        return OpenCounts(self._known1[:n], self._known2[:n], self.rows[:n], self.begun[:n])
+
+    def forget(self) -> None:
+        """Drop groups between two windows, where they are many; the others get new numbers."""
+        kept = np.flatnonzero(self.rows[: self._n])
+        if 2 * len(kept) < self._n and self._n > _ROOM:
+            room = _ROOM
+            while room < 2 * len(kept):
+                room *= 2
+            self._keep(kept, room)
+
+    def _keep(self, chosen: np.ndarray, room: int) -> None:
+        held = self._known1, self._known2, self.rows, self.begun
+        self._room(room)
+        self._n = len(chosen)
+        for old, new in zip(held, (self._known1, self._known2, self.rows, self.begun)):
+            new[: self._n] = old[chosen]
+        refill(self._slots, self._known1, self._n)
+
+    def _room(self, groups: int) -> None:
+        self._slots = np.full(2 * groups, -1, np.int64)
+        self._known1, self._known2 = np.empty(groups, np.uint64), np.empty(groups, np.uint64)
+        self.rows, self.begun = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+
+
+def places_of(offsets: np.ndarray) -> np.ndarray:
+    """A number for each row, from its message's offset and its place among the rows of that message.
+
+    Those of one partition differ, as no message has more than a million rows of one group.
+
+    >>> told(int(places_of(np.array([7, 7, 9]))[1]))
+    '7.1'
+    """
+    at = np.arange(len(offsets))
+    first = np.concatenate([[True], offsets[1:] != offsets[:-1]])[: len(offsets)]
+    nth = at - np.maximum.accumulate(np.where(first, at, 0))
+    return offsets * np.int64(_ROWS_OF_MESSAGE) + nth % _ROWS_OF_MESSAGE
+
+
+def told(place: int) -> str:
+    """A row's number as text: the offset, and from the second row of a message on its place there."""
+    offset, nth = divmod(place, _ROWS_OF_MESSAGE)
+    return f"{offset}.{nth}" if nth else str(offset)
