@@ -43,7 +43,6 @@ TOGETHER = {
     "apps/running/exact.py": "apps/running/test_replaying.py",
     "apps/running/local.py": "apps/running/test_replaying.py",
     "apps/running/outcome.py": "apps/running/test_replaying.py",
-    "apps/running/recording.py": "apps/running/test_replaying.py",
     "apps/running/report.py": "apps/running/test_replaying.py",
     "apps/running/spark.py": "apps/running/test_replaying.py",
     "apps/tables/asked.py": "apps/tables/test_query.py",
