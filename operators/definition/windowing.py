@@ -142,7 +142,9 @@ class WindowedStream(RowStream):
         that message). No row is late. A window is given out, and final, once it is full; one that isn't stays
         open, however long, and shows with ``emit="checkpoint"``, in `run.table()` and at the end of a bounded
         run. A worker knows the place of each group that has an open window, which takes about 100 bytes of
-        memory, and who takes its partitions up reads the places from the table topic.
+        memory, and who takes its partitions up reads the places from the table topic. That topic keeps all
+        that was sent since the oldest open window began: where some groups hardly ever have a row, filter
+        those out, or take a `session`, which time ends.
 
         With ``delivery="at_least_once"`` a window may hold a row twice after a fault, and with
         ``"at_most_once"`` lack one; otherwise each holds exactly so many. Not for `deduplicate`, which needs
@@ -158,7 +160,7 @@ class WindowedStream(RowStream):
         >>> tester = StreamTester(rows.count_window(2).agg(heat=mean("heat")))
         >>> _ = tester.feed([{"at": 7, "machine": "ab"[n % 2], "heat": n} for n in range(7)])
         >>> tester.windows().select("machine", "window_id", "heat").rows()
-        [('a', 'input[0]:0', 1.0), ('b', 'input[0]:1', 2.0), ('b', 'input[0]:5', 5.0)]
+        [('a', 'input[0]:0', 1.0), ('a', 'input[0]:4', 5.0), ('b', 'input[0]:1', 2.0)]
         """
         if self.looks_back or self.joined is not None:
             told = "deduplicate()" if self.looks_back else "a join with another stream"
