@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -55,6 +55,20 @@ class Results:
             self._put(key, found, size(found))
         own.set_result(found)
         return found
+
+    def known(self, keys: Iterable[Hashable]) -> dict[Hashable, Any]:
+        """The results that are there of these."""
+        with self._lock:
+            found = {key: self._found[key][0] for key in keys if key in self._found}
+            for key in found:
+                self._found.move_to_end(key)
+            return found
+
+    def keep(self, key: Hashable, found: Any, size: int) -> None:
+        """Put a result there that was made together with others; nothing changes if it is there by now."""
+        with self._lock:
+            if key not in self._found:
+                self._put(key, found, size)
 
     def _put(self, key: Hashable, found: Any, size: int) -> None:
         if size > self._most_bytes // 4:

@@ -24,9 +24,9 @@ from .question import Question
 from .rollups import Deadline, Rollups, Wanted
 from .view import ServedWindow
 
-_AT_ONCE = 4
+_AT_ONCE = 5
 """So many times as many groups as are wanted are merged to begin with,"""
-_LEAST = 64
+_LEAST = 32
 """at least so many,"""
 _MOST = 8
 """and in all up to one in so many: beyond that, what is kept of merging all of them serves better."""
@@ -71,8 +71,13 @@ def contenders(
     if groups.height <= begun:
         return None
     # Those that closed windows name: what is merged of these serves until the next window closes.
-    first, likely = limited([window for window in windows if not window.open] or windows)
-    some = first[np.argsort(-likely, kind="stable")[:begun]]
+    closed = [window for window in windows if not window.open] or windows
+
+    def likely() -> pl.DataFrame:
+        named, at_most = limited(closed)
+        return named[np.argsort(-at_most, kind="stable")[:begun]]
+
+    some = rollups.kept("likely", closed, (wanted, begun), likely)
     found = answers(some)
     if found.height < limit:
         return None

@@ -1,24 +1,31 @@
 """Few groups of many windows, merged all at once: as `Rollups` merges all groups, window by window.
 
-What is kept of a window is only the hashes of its groups: they find the rows of some in a fraction of the
-time that merging all takes. Those rows are then merged a level of the tree of windows at a time.
+Of a window only the hashes of its groups are kept: they find the rows of some in a fraction of the time that
+merging all takes. Those rows are then merged a level of the tree of windows at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..sketching.grouping import hash_keys
 from ..table.merge import Accumulator
-from ..table.schema import TIME_TYPE
+from ..table.schema import TIME_TYPE, keys_of
 from ..table.windows import END, START
+from .cache import Results
 from .view import ServedWindow
 
 Hashes = tuple[np.ndarray, np.ndarray]
 """Both halves of the hash of each row's keys."""
+
+BLOCK = 3
+"""The level of nodes that are kept for each group: of eight windows."""
 
 _FILTER_BITS = np.uint64((1 << 16) - 1)
 
@@ -47,6 +54,19 @@ class Chosen:
         """The same for the same groups, in whatever order they were given."""
         return self._first.tobytes() + self._second.tobytes()
 
+    @property
+    def ids(self) -> list[tuple[int, int]]:
+        """What each of them is known by, in an order of its own."""
+        return list(zip(self._first.tolist(), self._second.tolist()))
+
+    def only(self, mask: np.ndarray) -> Chosen:
+        """Some of them, by a mask over `ids`."""
+        return Chosen((self._first[mask], self._second[mask]))
+
+    def places(self, hashes: Hashes) -> np.ndarray:
+        """Which of `ids` each row is of, all of them being of one."""
+        return np.searchsorted(self._first, hashes[0])
+
     def among(self, hashes: Hashes) -> np.ndarray:
         """The rows that are of these groups, in their order."""
         first, second = hashes
@@ -74,65 +94,119 @@ def pieces(numbers: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
         low += size
 
 
-class FewGroups:
-    """Rows of few groups, by window, merged as their whole windows would be.
+@dataclass(frozen=True)
+class Tree:
+    """The nodes by which windows are merged: the number of each, ascending, and the size of its piece."""
 
-    `schema` is that of the merged table, `rows` gives the rows of a window that are wanted, in its order.
-    `once` gives what was made of closed windows before, or makes it.
-    """
+    numbers: np.ndarray
+    sizes: np.ndarray
 
-    def __init__(
-        self,
-        schema: pa.Schema,
-        rows: Callable[[ServedWindow], pa.Table],
-        once: Callable[[Sequence[ServedWindow], Callable[[], pa.Table]], pa.Table],
-    ) -> None:
-        self._schema = schema
-        self._rows = rows
-        self._once = once
-
-    def merged(self, windows: Sequence[ServedWindow]) -> pa.Table:
-        """One row a group over all these windows, their own times lost."""
-        closed = [window for window in windows if not window.open]
-        parts = [self._once(closed, lambda: self._of_closed(closed))] if closed else []
-        parts += [self._rows(window) for window in windows if window.open]
-        return parts[0] if len(parts) == 1 else self._folded(parts)
-
-    def _of_closed(self, windows: Sequence[ServedWindow]) -> pa.Table:
+    @classmethod
+    def of(cls, windows: Sequence[ServedWindow]) -> Tree:
+        """That of these windows, in their order."""
         unit = max(1, min(window.end - window.start for window in windows))
         numbers = np.array([window.start // unit for window in windows], np.int64)
         sizes = np.empty(len(windows), np.int64)
         for _, length, first, last in pieces(numbers):
             sizes[first:last] = length
-        found = [self._rows(window) for window in windows]
-        of = np.repeat(np.arange(len(windows)), [table.num_rows for table in found])
-        rows, at, size = pa.concat_tables(found).combine_chunks(), numbers[of], sizes[of]
-        own, count = np.unique(numbers, return_counts=True)
-        rows, at, size = self._level(rows, at, size, own[count > 1], 0)
-        for level in range(1, int(sizes.max()).bit_length()):
-            wide = np.unique(numbers[sizes >= 1 << level] >> (level - 1))
-            both = wide[:-1][(wide[1:] == wide[:-1] + 1) & (wide[:-1] & 1 == 0)] >> 1
-            rows, at, size = self._level(rows, at, size, both, level)
+        return cls(numbers, sizes)
+
+    def slice(self, low: int, high: int) -> Tree:
+        """That of some of its windows."""
+        return Tree(self.numbers[low:high], self.sizes[low:high])
+
+    def sizes_at(self, at: np.ndarray) -> np.ndarray:
+        """The size of the piece of each window, or of the node that begins there."""
+        return self.sizes[np.searchsorted(self.numbers, at)]
+
+    def nodes(self, level: int) -> np.ndarray:
+        """The nodes of 2^level windows that are merged of something: of two halves, or of windows alike."""
+        if level == 0:
+            own, count = np.unique(self.numbers, return_counts=True)
+            return own[count > 1]
+        halves = np.unique(self.numbers[self.sizes >= 1 << level] >> (level - 1))
+        low, high = halves[:-1], halves[1:]
+        return low[(high == low + 1) & (low & 1 == 0)] >> 1
+
+
+class FewGroups:
+    """Rows of few groups, by window, merged as their whole windows would be.
+
+    `schema` is that of the merged table, `rows` gives the rows of a window that are of some groups, in its
+    order. What is merged of a block of closed windows is kept for each group by itself, under a name that
+    tells what is merged: so a window that closes, or another group, takes little that was not done before.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        rows: Callable[[ServedWindow, Chosen], pa.Table],
+        kept: Results,
+        name: Hashable,
+    ) -> None:
+        self._schema = schema
+        self._keys = keys_of(schema)
+        self._rows = rows
+        self._kept = kept
+        self._name = name
+
+    def merged(self, windows: Sequence[ServedWindow], groups: Chosen) -> pa.Table:
+        """One row a group over all these windows, their own times lost."""
+        closed = [window for window in windows if not window.open]
+        parts = [self._of_closed(closed, groups)] if closed else []
+        parts += [self._rows(window, groups) for window in windows if window.open]
+        return parts[0] if len(parts) == 1 else self._folded(parts)
+
+    def _of_closed(self, windows: Sequence[ServedWindow], groups: Chosen) -> pa.Table:
+        key = "few", self._name, groups.name, tuple(window.version for window in windows)
+        return self._kept.get(key, lambda: self._made(windows, groups), _size)
+
+    def _made(self, windows: Sequence[ServedWindow], groups: Chosen) -> pa.Table:
+        tree = Tree.of(windows)
+        blocks = tree.numbers >> BLOCK
+        cuts = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(windows)]
+        parts = [
+            self._block(windows[low:high], tree.slice(low, high), groups)
+            for low, high in itertools.pairwise(cuts)
+        ]
+        rows = pa.concat_tables(parts).combine_chunks()
+        for level in range(BLOCK + 1, int(tree.sizes.max()).bit_length()):
+            rows = self._level(rows, tree, level)
         return self._folded([rows])
 
-    def _level(
-        self, rows: pa.Table, at: np.ndarray, size: np.ndarray, nodes: np.ndarray, level: int
-    ) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-        """The rows with those in these nodes of a level merged, in the order of windows still."""
-        merging = np.isin(at >> level, nodes) & (size >= 1 << level)
+    def _block(self, windows: Sequence[ServedWindow], tree: Tree, groups: Chosen) -> pa.Table:
+        """What is left of a block's windows when those of its nodes are merged that lie in it whole."""
+        # Where a span begins within a block, it is cut into other nodes than where windows are missing.
+        block = self._name, tuple(window.version for window in windows), tree.sizes.tobytes()
+        names = [("block", *block, one) for one in groups.ids]
+        known = self._kept.known(names)
+        missing = np.array([name not in known for name in names])
+        if missing.any():
+            fresh = groups.only(missing)
+            found = [_at(self._rows(window, fresh), at) for window, at in zip(windows, tree.numbers.tolist())]
+            rows = pa.concat_tables(found).combine_chunks()
+            for level in range(BLOCK + 1):
+                rows = self._level(rows, tree, level)
+            of = fresh.places(hashes_of(rows, self._keys))
+            for place, name in enumerate(name for name, gone in zip(names, missing.tolist()) if gone):
+                own = rows.take(np.flatnonzero(of == place))
+                known[name] = own
+                self._kept.keep(name, own, _size(own))
+        rows = pa.concat_tables([known[name] for name in names]).combine_chunks()
+        return rows.take(np.argsort(_numbers(rows), kind="stable"))
+
+    def _level(self, rows: pa.Table, tree: Tree, level: int) -> pa.Table:
+        """The rows, their windows numbered in their starts, with those of this level's nodes merged."""
+        at = _numbers(rows)
+        merging = np.isin(at >> level, tree.nodes(level)) & (tree.sizes_at(at) >= 1 << level)
         if not merging.any():
-            return rows, at, size
+            return rows
         folded = Accumulator(self._schema)
         starts = at[merging] >> level
         folded.fold_as(rows.filter(pa.array(merging)), starts, np.ones(len(starts), np.int64))
         table = folded.table()
-        made = table[START].combine_chunks().view(pa.int64()).to_numpy() << level
-        # A node's size is that of the piece it is in, which begins no later and is as large.
-        places = np.searchsorted(at, made)
-        at, own = np.concatenate([at[~merging], made]), np.concatenate([size[~merging], size[places]])
-        order = np.argsort(at, kind="stable")
-        both = pa.concat_tables([rows.filter(pa.array(~merging)), table]).take(order)
-        return both.combine_chunks(), at[order], own[order]
+        both = pa.concat_tables([rows.filter(pa.array(~merging)), _at(table, _numbers(table) << level)])
+        return both.take(np.argsort(_numbers(both.combine_chunks()), kind="stable")).combine_chunks()
 
     def _folded(self, tables: Iterable[pa.Table]) -> pa.Table:
         folded = Accumulator(self._schema)
@@ -140,6 +214,21 @@ class FewGroups:
             zeros = np.zeros(table.num_rows, np.int64)
             folded.fold_as(table, zeros, zeros + 1)
         return folded.table()
+
+
+def _at(table: pa.Table, numbers: Any) -> pa.Table:
+    """The rows with the number of their window, or of their node's first, in place of its start."""
+    at = np.broadcast_to(np.asarray(numbers, np.int64), (table.num_rows,))
+    return table.set_column(0, table.schema.field(START), pa.array(at).view(TIME_TYPE))
+
+
+def _numbers(table: pa.Table) -> np.ndarray:
+    found: np.ndarray = table[START].combine_chunks().view(pa.int64()).to_numpy()
+    return found
+
+
+def _size(table: pa.Table) -> int:
+    return int(table.nbytes) + 1_000
 
 
 def in_window(table: pa.Table, start: int, end: int) -> pa.Table:

@@ -189,7 +189,7 @@ class _Merging:
         by = list(self._wanted.by)
         some = Chosen(hashes_of(groups.select(by).to_arrow(compat_level=pl.CompatLevel.oldest()), by))
 
-        def rows(window: ServedWindow) -> pa.Table:
+        def rows(window: ServedWindow, some: Chosen) -> pa.Table:
             self._deadline.check()
             key = "hashes", self._wanted.by, window.version
             hashes = self._kept.get(
@@ -199,11 +199,7 @@ class _Merging:
             table = self._where(window.table.select(self._out.names).take(at))
             return pa.Table.from_arrays(table.columns, schema=self._out)
 
-        def once(closed: Sequence[ServedWindow], make: Callable[[], pa.Table]) -> pa.Table:
-            key = "few", self._wanted, some.name, tuple(window.version for window in closed)
-            return self._kept.get(key, make, _size)
-
-        whole = FewGroups(self._out, rows, once).merged(chosen)
+        whole = FewGroups(self._out, rows, self._kept, self._wanted).merged(chosen, some)
         return in_window(whole, chosen[0].start, max(window.end for window in chosen))
 
     def _chosen(self, windows: Sequence[ServedWindow], every: Every) -> list[ServedWindow]:

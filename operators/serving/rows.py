@@ -79,13 +79,11 @@ def _first(
         return found.select(START, END, *by, *wanted.columns)
     if not found.height:
         return query(rollups.table(view.schema, windows, wanted, "span", deadline))
-    if set(by) == set(keys_of(view.schema)):
-        whole = query(rollups.few(view.schema, windows, wanted, found, deadline))
-    else:
-        where = dict(wanted.where)
-        where |= {key: tuple(found[key].unique().sort()) for key in by}
-        those = replace(wanted, where=tuple(sorted(where.items(), key=lambda pair: pair[0])))
-        whole = query(rollups.table(view.schema, windows, those, "span", deadline))
+    # In an order of their own, as what is kept of these groups serves while their ranks change.
+    where = dict(wanted.where)
+    where |= {key: tuple(found[key].unique().sort()) for key in by}
+    those = replace(wanted, where=tuple(sorted(where.items(), key=lambda pair: pair[0])))
+    whole = query(rollups.table(view.schema, windows, those, "span", deadline))
     rows = found.select(by).join(whole, on=by, how="left", nulls_equal=True, maintain_order="left")
     return rows.select(whole.columns)
 
