@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec, TopicMetadata
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import Retrying, retry_if_exception, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from .clients import LIBRARY_LOG, client_config
 from .faults import passing, refused
@@ -107,11 +107,27 @@ def topic_id(described: Any) -> str:
 
 def id_of(client: Admin, topic: str) -> str:
     """A topic's id, empty where brokers have none. Raises `TopicError` if it can't be told."""
-    asked = client.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS)
+
+    def described() -> Any:
+        asked = client.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS)
+        return asked[topic].result(_SECONDS)
+
+    # The library doesn't ask again where a connection was lost.
+    asking = Retrying(
+        retry=retry_if_exception(_lost),
+        wait=wait_fixed(0.1),
+        stop=stop_after_delay(_SECONDS),
+        reraise=True,
+    )
     try:
-        return topic_id(asked[topic].result(_SECONDS))
+        return topic_id(asking(described))
     except (KafkaException, TimeoutError) as error:
         raise TopicError(f"the topic {topic!r} can't be described: {_told(error, topic)}") from None
+
+
+def _lost(error: BaseException) -> bool:
+    """Whether it is that a connection was lost."""
+    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._TRANSPORT
 
 
 def begin_offsets(client: Admin, places: Iterable[Where], seconds: float = _SECONDS) -> dict[Where, int]:

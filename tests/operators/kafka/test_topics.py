@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-from streamgauge.operators.kafka.topics import described_group, remove
+from streamgauge.operators.kafka.topics import TopicError, described_group, id_of, remove
 
 
 class NobodyAnswers:
@@ -36,3 +37,28 @@ def test_the_library_never_gives_up_a_question_to_a_coordinator(monkeypatch: pyt
     assert not described_group(brokers, "one").done()
     remove(brokers, ["table"], ["one", "two"])
     assert brokers.patience == [3600.0, 3600.0]
+
+
+class LosesConnections:
+    """Brokers that end so many requests with an error before they answer."""
+
+    def __init__(self, lost: int, code: int = KafkaError._TRANSPORT) -> None:
+        self.left, self.code = lost, code
+
+    def describe_topics(self, topics: TopicCollection, request_timeout: float) -> dict[str, Future[Any]]:
+        answer: Future[Any] = Future()
+        self.left -= 1
+        if self.left >= 0:
+            answer.set_exception(KafkaException(KafkaError(self.code)))
+        else:
+            answer.set_result(SimpleNamespace(topic_id="Zm9v"))
+        return {"posts": answer}
+
+
+def test_a_topic_is_asked_for_again_where_a_connection_was_lost() -> None:
+    brokers: Any = LosesConnections(2)
+    assert id_of(brokers, "posts") == "Zm9v"
+    brokers = LosesConnections(2, KafkaError.UNKNOWN_TOPIC_OR_PART)
+    with pytest.raises(TopicError, match="'posts' can't be described"):
+        id_of(brokers, "posts")
+    assert brokers.left == 1
