@@ -207,6 +207,10 @@ def _break(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+IMPATIENT = {"session.timeout.ms": 2_500, "heartbeat.interval.ms": 300, "transaction.timeout.ms": 5_000}
+"""Settings of members that `ProxiedKafka` misses soon once they are dead."""
+
+
 class ProxiedKafka(EmbeddedKafka):
     """A broker with a second listener, `proxied`, whose clients all come through `proxy`."""
 

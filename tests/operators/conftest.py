@@ -22,6 +22,8 @@ from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
 
+from ..faulty_proxy import IMPATIENT
+
 START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 MALFORMED = b'{"user": 1, "at'
 
@@ -86,7 +88,7 @@ class Posts:
             value=json({"user": pl.Int64, "at": pl.Int64, "tags": pl.List(pl.String)}),
             time=pl.from_epoch("at", time_unit="us"),
             bootstrap_servers=self.servers or self.kafka.bootstrap_servers,
-            config={"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000, **self.config},
+            config={**IMPATIENT, **self.config},
         )
         return (
             source.filter(pl.col("user") != 13)

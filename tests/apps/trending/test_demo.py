@@ -95,7 +95,8 @@ class Demo:
 
 
 linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are told by /proc")
-engines = pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+SPARK = pytest.mark.spark
+engines = pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=SPARK)])
 
 
 def whole(folder: Path, *arguments: str | Path) -> dict[str, Any]:
@@ -137,7 +138,9 @@ def test_each_event_of_a_recording_counts_once(recordings: Path, tmp_path: Path,
 
 
 @linux
-@engines
+@pytest.mark.parametrize(
+    "engine", [pytest.param("local", marks=pytest.mark.soak), pytest.param("spark", marks=SPARK)]
+)
 def test_a_broker_killed_in_mid_stream_is_waited_for_and_costs_no_post(tmp_path: Path, engine: str) -> None:
     options = ("--engine", engine, "--seconds", "8", "--rate", "1000", "--seed", "5")
     demo = Demo(tmp_path, "--json", *options)
@@ -157,9 +160,6 @@ def test_a_broker_killed_in_mid_stream_is_waited_for_and_costs_no_post(tmp_path:
     assert told["all_inside_bounds"] is True and told["accounts_agree"] is True
     assert demo.nothing_is_left()
     assert list(tmp_path.iterdir()) == []
-
-
-SPARK = pytest.mark.spark
 
 
 @linux

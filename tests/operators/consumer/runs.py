@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 from streamgauge.operators.table.merge import merge
 
 DELIVERIES = ["exactly_once", "at_least_once"]
-COUNTED_ONCE = [*DELIVERIES, pytest.param("effectively_once", marks=pytest.mark.soak)]
-"""Deliveries that count each message once when a worker dies; "at_least_once" unless it comes back."""
 
 
 class Windows:

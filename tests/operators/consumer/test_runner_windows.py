@@ -19,6 +19,7 @@ from streamgauge import sum as total
 from streamgauge.operators.sketching.lateness import PartitionTime
 from streamgauge.operators.sketching.sketcher import Sketcher
 
+from ...faulty_proxy import IMPATIENT
 from ...waiting import until
 from .merge.recomputed import Row, windows_of
 
@@ -26,7 +27,13 @@ SECOND = 1_000_000
 
 
 @pytest.mark.kafka
-def test_every_kind_of_window_is_exact_after_kills_and_a_restart(kafka: Any) -> None:
+@pytest.mark.parametrize(
+    "kinds",
+    [["sliding"], pytest.param(["hopping", "sliding", "session"], marks=pytest.mark.soak)],
+    ids=["sliding", "side by side"],
+)
+def test_every_kind_of_window_is_exact_after_kills_and_a_restart(kafka: Any, kinds: list[str]) -> None:
+    """One kind has it quickly; `merge/test_merger_windows.py` has all of them with restarts."""
     from confluent_kafka import Producer
 
     topic = f"windows-{uuid.uuid4().hex[:8]}"
@@ -46,14 +53,14 @@ def test_every_kind_of_window_is_exact_after_kills_and_a_restart(kafka: Any) -> 
         value=json_value({"at": pl.Int64, "key": pl.String, "n": pl.Int64}),
         time=pl.from_epoch("at", time_unit="us"),
         bootstrap_servers=kafka.bootstrap_servers,
-        config={"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000},
+        config=IMPATIENT,
     ).group_by("key")
     windowed = {
         "hopping": source.hopping("10s", every="2s", delay="3s", max_ahead=None),
         "sliding": source.sliding("8s", step="2s", delay="3s", max_ahead=None),
         "session": source.session("400ms", delay="3s", max_ahead=None),
     }
-    streams = {name: one.agg(rows=count(), sum=total("n")) for name, one in windowed.items()}
+    streams = {name: windowed[name].agg(rows=count(), sum=total("n")) for name in kinds}
     options = {
         "workers": 2,
         "table_partitions": 2,

@@ -22,6 +22,7 @@ from streamgauge.operators.formats.json import json
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.query import query
 
+from ...faulty_proxy import IMPATIENT
 from ...waiting import until
 from ..consumer.runs import Windows
 from .orders import SCHEMA, START_US, expected, orders, random_orders
@@ -44,12 +45,11 @@ class Topic:
 
     @property
     def stream(self) -> Stream:
-        config = {"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000}
         time = pl.from_epoch("at", time_unit="us")
         value = json(SCHEMA)
         return orders(
             Stream.from_kafka(
-                self.name, value=value, time=time, bootstrap_servers=self.address, config=config
+                self.name, value=value, time=time, bootstrap_servers=self.address, config=IMPATIENT
             )
         )
 
@@ -89,9 +89,16 @@ def _hand_over(topic: Topic, options: dict[str, Any]) -> None:
     two.wait(60)
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", "effectively_once"])
+@pytest.mark.parametrize(
+    ("delivery", "moves"),
+    [
+        ("exactly_once", False),
+        pytest.param("exactly_once", True, marks=pytest.mark.soak),
+        pytest.param("effectively_once", False, marks=pytest.mark.soak),
+    ],
+)
 def test_each_id_counts_once_while_workers_are_killed_and_partitions_handed_over(
-    kafka: Any, delivery: Any
+    kafka: Any, delivery: Any, moves: bool
 ) -> None:
     topic, windows = Topic(kafka), Windows()
     options: dict[str, Any] = {
@@ -102,15 +109,15 @@ def test_each_id_counts_once_while_workers_are_killed_and_partitions_handed_over
         "idle_seconds": 600.0,
     }
     running = start(topic.stream, RunOptions(workers=2, **options))
-    for at in range(0, 900, 150):
-        topic.send(at, at + 150)
+    for at in range(0, 900, 300):
+        topic.send(at, at + 300)
         until(lambda at=at: running.summary().account.read > 2 * at)
-        if at == 450:
+        if at == 300:
             os.kill(running.worker_pids[0], signal.SIGKILL)
     until(lambda: running.summary().account.read == 1_800)
     running.stop()
     running.wait(60)
-    if delivery == "exactly_once":
+    if moves:
         _hand_over(topic, options)
     else:
         topic.send(900, 1_300)

@@ -20,6 +20,7 @@ from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.query import query
 
+from ...faulty_proxy import IMPATIENT
 from ...waiting import until
 from ..consumer.runs import Windows
 from .orders import START_US
@@ -47,8 +48,8 @@ class Topics:
 
     @property
     def stream(self) -> Stream:
-        config = {"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000}
-        return joined(self.how, False, self.names, self.limit, bootstrap_servers=self.address, config=config)
+        where = {"bootstrap_servers": self.address, "config": IMPATIENT}
+        return joined(self.how, False, self.names, self.limit, **where)
 
     def send(self, share: float) -> int:
         """Send up to a share of all rows; gives how many have been sent."""

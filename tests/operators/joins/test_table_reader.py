@@ -31,6 +31,7 @@ from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.query import query
 from streamgauge.operators.testing import StreamTester
 
+from ...faulty_proxy import IMPATIENT
 from ...waiting import until
 from ..consumer.runs import Windows
 
@@ -148,9 +149,7 @@ class Kafka:
     def stream(self) -> Stream:
         value = json({"author": pl.String, "at": pl.String})
         address = {"bootstrap_servers": self.address}
-        rows = Stream.from_kafka(
-            self.posts, value=value, time="at", config={"session.timeout.ms": 6_000}, **address
-        )
+        rows = Stream.from_kafka(self.posts, value=value, time="at", config=IMPATIENT, **address)
         users = Table.from_kafka(self.users, value=VALUE, **address)
         joined = rows.join(users, on="author", how="left").group_by("author", "country")
         return joined.tumbling("1m").agg(posts=count())

@@ -60,7 +60,7 @@ def letters_of(kafka: Any, topic: str) -> list[Any]:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+@pytest.mark.parametrize("delivery", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.soak)])
 def test_a_message_as_large_as_its_topic_takes(kafka: Any, delivery: str) -> None:
     topic = f"large-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, config={"max.message.bytes": "4000000"})

@@ -26,6 +26,7 @@ from streamgauge.operators.sinks.to_kafka import ToKafka
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.together import run_together, start_together
 
+from ....faulty_proxy import IMPATIENT
 from ....waiting import until
 from ..runs import Windows
 
@@ -65,7 +66,7 @@ class Topics:
             value=json({name: pl.String, "at": pl.Int64}),
             time=pl.from_epoch("at", time_unit="s"),
             bootstrap_servers=self.kafka.bootstrap_servers,
-            config={"topic.metadata.refresh.interval.ms": 300, "session.timeout.ms": 6_000},
+            config={**IMPATIENT, "topic.metadata.refresh.interval.ms": 300},
         )
 
     def counted(self, stream: Stream) -> Stream:
@@ -165,7 +166,9 @@ def test_a_topic_that_goes_ends_the_run_and_the_next_goes_on_without_it(topics: 
     assert counts(windows.table()) == Counter({k: n for k, n in topics.sent.items() if k[1] < 30})
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", "effectively_once"])
+@pytest.mark.parametrize(
+    "delivery", ["exactly_once", pytest.param("effectively_once", marks=pytest.mark.soak)]
+)
 def test_merged_topics_count_each_message_once_while_a_worker_is_killed(
     topics: Topics, delivery: Any
 ) -> None:

@@ -17,23 +17,30 @@ from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.position import Input
 
 from ....waiting import until
-from ..runs import COUNTED_ONCE, Windows
+from ..runs import DELIVERIES, Windows
 
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.parametrize("delivery", COUNTED_ONCE)
-def test_kill_9_of_a_worker_process_loses_and_repeats_nothing(posts, same, delivery: str) -> None:
+@pytest.mark.parametrize(
+    ("delivery", "killed"),
+    [
+        ("exactly_once", [1]),
+        *(pytest.param(one, [1, 3], marks=pytest.mark.soak) for one in [*DELIVERIES, "effectively_once"]),
+    ],
+)
+def test_kill_9_of_a_worker_process_loses_and_repeats_nothing(posts, same, delivery, killed) -> None:
+    """`test_matrix.py` has one of the other deliveries each."""
     topic, windows = posts(4), Windows()
     options = {"delivery": delivery, "group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
     running = start(topic.stream, RunOptions(workers=2, **options))
-    for round in range(6):
+    for round in range(2 * len(killed) + 2):
         topic.send(2_000)
         seen = running.summary().account.read
         until(lambda seen=seen: running.summary().account.read > seen)
-        if round in (1, 3):
+        if round in killed:
             os.kill(running.worker_pids[round % 2], signal.SIGKILL)
-    until(lambda: running.summary().account.read == 12_000)
+    until(lambda: running.summary().account.read == sum(map(len, topic.sent)))
     running.stop()
     assert running.wait(60).account == topic.one_pass()[1]
     summary = run(topic.stream, RunOptions(until="latest", **options))

@@ -78,7 +78,7 @@ def topic(kafka: Any) -> Callable[[int], str]:
     return make
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_an_empty_topic_that_wakes_loses_no_row(
     kafka: Any, topic: Callable[[int], str], workers: int
 ) -> None:

@@ -32,7 +32,7 @@ def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) ->
     from streamgauge.apps.kafka.broker import EmbeddedKafka
 
     with EmbeddedKafka(data=tmp_path / "kafka") as broker:
-        topic, windows = posts(broker=broker), Windows()
+        topic, windows = posts(broker=broker, **{"session.timeout.ms": 6_000}), Windows()
         topic.send(3_000)
         options = {"group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
         running = start(topic.stream, RunOptions(**options))
