@@ -163,7 +163,7 @@ class WindowedStream(RowStream):
         [('a', 'input[0]:0', 1.0), ('a', 'input[0]:4', 5.0), ('b', 'input[0]:1', 2.0)]
         """
         if self.looks_back or self.joined is not None:
-            told = "deduplicate()" if self.looks_back else "a join with another stream"
+            told = "deduplicate()" if self.joined is None else "a join with another stream"
             raise ValueError(
                 f"count_window: the stream has {told}, which asks whether rows are too late to count, and "
                 "windows by count have no late rows; take windows of time, such as .tumbling(...)"

@@ -77,6 +77,10 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
             lambda: rows("c").join(rows().join(clicks(), on="id", within="1m"), on="id", within="1m"),
             "of ads and clicks are joined already",
         ),
+        (
+            lambda: rows().join(clicks(), on="id", within="1m").count_window(3),
+            "has a join with another stream",
+        ),
         (lambda: rows().with_columns(id=pl.lit("a")).join(clicks(), on="id", within="1m"), "cast one"),
         (lambda: rows().deduplicate("id", within="1m").join(clicks(), on="id", within="1m"), "deduplicate"),
         (lambda: rows().join(clicks(), on="id", within="1m").deduplicate("id", within="1m"), "never dupl"),
