@@ -15,7 +15,7 @@ from ...operators.definition.aggregate import Aggregate, aggregate
 from ...operators.definition.inputs import check_input, usable, within_reach
 from ...operators.families import MOMENT, family
 from .arguments import constant
-from .reading import read, read_options
+from .reading import read_options, reader
 
 
 def sketch_of(name: str, seeds: TaskSeeds, arguments: dict[str, Any]) -> bytes:
@@ -64,7 +64,8 @@ def merged(name: str, kind: str, arguments: dict[str, Any]) -> bytes | None:
         if one in arguments and arguments[one].null_count < len(arguments[one])
     }
     # One sketch at a time: in memory each may be a hundred times as large as its bytes.
-    sketches = (read(function, line, kind, image.as_py(), options) for image in images)
+    read = reader(function, line, kind)
+    sketches = (read(image.as_py(), **options) for image in images)
     whole = next(sketches)
     for sketch in sketches:
         whole.merge(sketch)

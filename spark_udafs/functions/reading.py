@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -24,17 +25,20 @@ def read_options(line: Family) -> dict[str, Any]:
     return {name: _LIKE[name] for name in signature(sketch.from_bytes).parameters if name in _LIKE}
 
 
-def read(function: str, line: Family, kind: str, image: bytes, options: Mapping[str, Any]) -> Any:
-    """The sketch of bytes that hold items of that kind.
+def reader(function: str, line: Family, kind: str) -> Callable[..., Any]:
+    """What reads bytes that hold items of that kind as a sketch; it takes the `read_options` by name.
 
-    Raises `SketchError` for other bytes, and where the kind must be told and is not: bytes read as the wrong
-    kind would still look like a sketch.
+    It raises `SketchError` for other bytes, and where the kind must be told and is not: bytes read as the
+    wrong kind would still look like a sketch.
     """
-    if line.asked.must_tell_kind and not kind:
+
+    def refuse(image: bytes, **options: Any) -> Any:
         told = ", ".join(f"{function}_{one}" for one in line.asked.kinds)
         raise SketchError(
             f"{function}: the bytes of such a sketch don't say what kind of items it holds; write {told}"
         )
-    more = {"kind": kind} if kind in line.asked.kinds else {}
+
+    if line.asked.must_tell_kind and not kind:
+        return refuse
     sketch: Any = line.sketch_class()
-    return sketch.from_bytes(image, **more, **options)
+    return partial(sketch.from_bytes, kind=kind) if kind in line.asked.kinds else sketch.from_bytes

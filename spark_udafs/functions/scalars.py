@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...operators.families import Family, family
+from ...operators.families import family
 from ...sketches.frequent_items.approx_top_k import from_state
 from .arguments import converted
 from .questions import question_of
-from .reading import read, read_options
+from .reading import read_options, reader
 
 
 def asked_each(verb: str, name: str, kind: str, arguments: dict[str, pa.Array]) -> pa.Array:
@@ -21,25 +21,22 @@ def asked_each(verb: str, name: str, kind: str, arguments: dict[str, pa.Array]) 
     line, function = family(name), f"{verb}_{name}"
     asked = question_of(verb, line, kind)
     assert asked is not None, f"there is no {function}"
+    read, likes = reader(function, line, kind), read_options(line)
     told = dict(arguments)
     images = told.pop("sketch").to_pylist()
-    reading = {one: told.pop(one).to_pylist() for one in read_options(line) if one in told}
+    reading = {one: told.pop(one).to_pylist() for one in likes if one in told}
     options = {one: told.pop(one).to_pylist() for one in asked.options if one in told}
     found: list[Any] = []
     for row, image in enumerate(images):
         if image is None or any(not column[row].is_valid for column in told.values()):
             found.append(None)
             continue
-        how = _options(function, line, reading, row)
-        sketch = read(function, line, kind, image, how)
+        how = {one: converted(function, one, value, likes[one]) for one, value in _given(reading, row)}
         beside = {
-            one: read(function, line, kind, column[row].as_py(), how)
-            if one == "other"
-            else column[row : row + 1]
+            one: read(column[row].as_py(), **how) if one == "other" else column[row : row + 1]
             for one, column in told.items()
         }
-        given = {one: values[row] for one, values in options.items() if values[row] is not None}
-        found.append(asked.ask(sketch, **beside, **given))
+        found.append(asked.ask(read(image, **how), **beside, **dict(_given(options, row))))
     return pa.array(found, asked.returns)
 
 
@@ -57,7 +54,6 @@ def _names_items(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and kind.get_field_index("itemDataType") >= 0
 
 
-def _options(function: str, line: Family, columns: dict[str, list[Any]], row: int) -> dict[str, Any]:
-    given = {one: values[row] for one, values in columns.items() if values[row] is not None}
-    likes = read_options(line)
-    return {one: converted(function, one, value, likes[one]) for one, value in given.items()}
+def _given(columns: dict[str, list[Any]], row: int) -> list[tuple[str, Any]]:
+    """The options that a row doesn't leave open by null."""
+    return [(one, values[row]) for one, values in columns.items() if values[row] is not None]

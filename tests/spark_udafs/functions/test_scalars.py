@@ -20,7 +20,7 @@ from streamgauge.sketches.frequent_items import FrequentItems
 from streamgauge.sketches.kll import KLL
 from streamgauge.sketches.sliding_hll import SlidingHLL
 from streamgauge.sketches.stored.req import REQ
-from streamgauge.sketches.theta import Theta
+from streamgauge.sketches.theta import Theta, Tuple
 from streamgauge.spark_udafs.functions.catalogue import catalogue
 
 
@@ -113,6 +113,14 @@ def test_sets() -> None:
         asked("intersect_membership", Bloom().update([1, 2]), Bloom().update([2, 3]).to_bytes())
     )
     assert 2 in kept and 1 not in kept
+
+
+def test_totals_of_integers() -> None:
+    whole = Tuple(kind="integer").update(["ann", "bob", "ann"], value=np.array([1, 2, 3]))
+    found = asked("answer_tuple_integer", whole)
+    assert found["totals"][0]["estimate"] == 6 and found["estimate"] == 2
+    with pytest.raises(SketchError, match="Tuple"):
+        asked("answer_tuple", whole)
 
 
 def test_a_shorter_span_of_a_sliding_sketch() -> None:
