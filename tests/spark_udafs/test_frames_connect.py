@@ -57,7 +57,7 @@ def test_frames_and_kafka_over_connect(kafka: Any, topic: Any, send: Any) -> Non
         [sys.executable, "-c", CLIENT, kafka.bootstrap_servers, name],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
     )
     assert done.stdout.splitlines() == [
         "[600, 400] [1, 1]",
