@@ -127,7 +127,7 @@ def test_on_spark_one_process_says_it_once_from_task_to_task(monkeypatch: pytest
     from streamgauge.operators.sketching.position import Position
     from streamgauge.spark_udafs.kafka import tasks as kafka_tasks
     from streamgauge.spark_udafs.kafka import workers as kafka_workers
-    from streamgauge.spark_udafs.kafka.offsets import OpenCounts
+    from streamgauge.spark_udafs.kafka.offsets import Known
     from streamgauge.spark_udafs.kafka.options import KafkaOptions
 
     stream = (
@@ -142,7 +142,7 @@ def test_on_spark_one_process_says_it_once_from_task_to_task(monkeypatch: pytest
         lambda _, place, start, end, most: [batch([{"at": "soon"}] * (end - start), start)],
     )
     for start in (0, 5):
-        part = kafka_tasks.Range(("posts", 0), start, start + 5, OpenCounts(Position(start)))
+        part = kafka_tasks.Range(("posts", 0), start, start + 5, Known(Position(start)))
         task = kafka_tasks.Task((part,), 0, clock_us=1_800_000_000_000_000, query="g")
         kafka_tasks._take_in(options, part, task, kafka_workers.Letters(options))
     (told,) = kafka_workers.remarks_on(options, "posts").told
