@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .operators.definition.aggregates_stored import tuple as tuple
     from .operators.definition.aggregates_stored import var_opt as var_opt
     from .operators.definition.tables import Table as Table
+    from .operators.formats.access_log import access_log as access_log
     from .operators.formats.avro import avro as avro
     from .operators.formats.csv import csv as csv
     from .operators.formats.decode import Decoded as Decoded
@@ -187,6 +188,7 @@ _EXPORTS: dict[str, str] = {
     "ToParquet": ".operators.sinks.to_parquet",
     "ToTable": ".operators.sinks.to_table",
     "Unavailable": ".operators.formats.unavailable",
+    "access_log": ".operators.formats.access_log",
     "account_of": ".spark_udafs.run",
     "as_avro": ".operators.formats.encode_avro",
     "as_bytes": ".operators.formats.encode",
