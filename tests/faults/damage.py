@@ -13,10 +13,11 @@ from .exact import messages
 def damage_snapshot(episode: Any) -> None:
     """Write each partition's newest snapshot once more behind all else, cut off or with a flipped bit."""
     servers = episode.kafka.bootstrap_servers
-    newest: dict[int, Message] = {}
-    for message in messages(servers, table_topic(servers, episode.options["group_id"])):
-        if dict(message.headers() or ()).get("kind") == b"state":
-            newest[message.partition()] = message
+    newest: dict[tuple[str, int], Message] = {}
+    for topic in table_topics(servers, episode.options["group_id"]):
+        for message in messages(servers, topic):
+            if dict(message.headers() or ()).get("kind") == b"state":
+                newest[topic, message.partition()] = message
     producer = Producer({"bootstrap.servers": servers})
     for message in newest.values():
         value = bytearray(message.value())
@@ -30,7 +31,7 @@ def damage_snapshot(episode: Any) -> None:
     assert producer.flush(60) == 0
 
 
-def table_topic(servers: str, group_id: str) -> str:
-    """The table topic of a group."""
+def table_topics(servers: str, group_id: str) -> list[str]:
+    """The table topics of a group, one for each of its streams."""
     known = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=60).topics
-    return next(topic for topic in known if topic.startswith(f"{group_id}.table."))
+    return [topic for topic in known if topic.startswith(f"{group_id}.") and ".table." in topic]

@@ -10,10 +10,11 @@ from confluent_kafka.admin import AdminClient
 from streamgauge.operators.kafka.topics import remove
 
 from ..waiting import until
-from .damage import table_topic
+from .damage import table_topics
 from .episode import Episode
 from .exact import exact
 from .members import PATIENCE, Member
+from .posts import ALONE
 
 
 def _ends_with(member: Member, error: str, text: str) -> None:
@@ -25,10 +26,10 @@ def _ends_with(member: Member, error: str, text: str) -> None:
 def retention_passed(episode: Episode) -> None:
     """The table topic loses deltas of windows that are still open; who begins anew must not go on."""
     servers = episode.kafka.bootstrap_servers
-    topic = table_topic(servers, episode.options["group_id"])
+    (topic,) = table_topics(servers, episode.options["group_id"])
     admin = AdminClient({"bootstrap.servers": servers})
     wanted = [TopicPartition(topic, p, -1) for p in range(episode.shape.table_partitions)]
-    truth = exact(servers, episode.posts.topics)
+    truth = exact(servers, episode.posts.topics, ALONE[""])
     for done in admin.delete_records(wanted).values():
         done.result(60)
     for member in episode.group.alive:
@@ -40,7 +41,8 @@ def retention_passed(episode: Episode) -> None:
 def made_anew(episode: Episode) -> None:
     """The input topic is deleted and made again: neither the run nor a later one of its group goes on."""
     servers = episode.kafka.bootstrap_servers
-    admin, truth = AdminClient({"bootstrap.servers": servers}), exact(servers, episode.posts.topics)
+    admin = AdminClient({"bootstrap.servers": servers})
+    truth = exact(servers, episode.posts.topics, ALONE[""])
     (topic,) = episode.posts.topics
     remove(admin, [topic], [])
     until(lambda: topic not in admin.list_topics(timeout=60).topics, PATIENCE)

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,23 @@ import pyarrow as pa
 
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
+from streamgauge.operators.consumer.summary import Summary
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import START
+from streamgauge.together import run_together
 
 from ..faulty_proxy import ProxiedKafka
 from .exact import Exact, Found, exact, messages
 from .members import PATIENCE, Group
-from .posts import Posts, asked
+from .posts import ALONE, TOGETHER, Posts, stream_of
 
 EXACT = {"exactly_once", "effectively_once"}
 """The deliveries that lose nothing and repeat nothing."""
 JOINED = "exactly_once, two streams joined"
 """Another kind of episode beside the deliveries: a join of two streams takes no other delivery."""
+SHARED = "exactly_once, two streams with one reading"
+"""And another, whose streams have windows, delays and filters of their own."""
 AT_LEAST, AT_MOST = "at_least_once", "at_most_once"
 LETTERS_ONCE = "exactly_once"
 """The delivery whose dead letters are in the transaction, too."""
@@ -43,6 +47,7 @@ class Shape:
     delivery: str
     seed: int
     joined: bool = False
+    shared: bool = False
     partitions: int = 3
     table_partitions: int = 2
     idle: int = 0
@@ -53,13 +58,14 @@ class Shape:
 
     @classmethod
     def drawn(cls, kind: str, seed: int) -> Shape:
-        """A shape by chance; its kind is the delivery, or that of joined streams."""
+        """A shape by chance; its kind is the delivery, or one that takes no other."""
         by = random.Random(seed)
         silent = by.random() < 0.4
         return cls(
-            "exactly_once" if kind == JOINED else kind,
+            "exactly_once" if kind in (JOINED, SHARED) else kind,
             seed,
             joined=kind == JOINED,
+            shared=kind == SHARED,
             partitions=by.randint(2, 5),
             table_partitions=by.randint(1, 3),
             idle=int(silent),
@@ -94,6 +100,7 @@ class Episode:
             "transaction.timeout.ms": shape.transaction_ms,
             "topic.metadata.refresh.interval.ms": 1_000,
         }
+        self.asked = TOGETHER if shape.shared else ALONE
         self.options = {
             "delivery": shape.delivery,
             "group_id": name,
@@ -106,6 +113,7 @@ class Episode:
             "servers": self.kafka.proxied,
             "config": self.config,
             "options": self.options,
+            "asked": {name: asdict(asked) for name, asked in self.asked.items()},
         }
         self.group = Group(self.folder / name, task)
 
@@ -154,11 +162,22 @@ class Episode:
     def finish(self) -> None:
         """End in order, have the windows that are still open, and compare everything with the input."""
         self.group.stop()
-        tables: list[pa.Table] = []
-        stream = asked(self.posts.topics, self.kafka.bootstrap_servers, self.config)
-        options: Any = {**self.options, "until": "latest", "on_window": tables.append}
-        summary = run(stream, RunOptions(**options))
-        truth = exact(self.kafka.bootstrap_servers, self.posts.topics)
+        tables: dict[str, list[pa.Table]] = {name: [] for name in self.asked}
+        where = self.posts.topics, self.kafka.bootstrap_servers, self.config
+        streams = {name: stream_of(asked, *where) for name, asked in self.asked.items()}
+        options: Any = {**self.options, "until": "latest"}
+        if self.shape.shared:
+            calls = {name: own.append for name, own in tables.items()}
+            found = run_together(streams, on_window=calls, progress=False, **options)
+        else:
+            found = {"": run(streams[""], RunOptions(on_window=tables[""].append, **options))}
+        for name, summary in found.items():
+            self._compare_all(name, summary, tables[name])
+            self.checked["windows, account and dead letters"] += 1
+
+    def _compare_all(self, stream: str, summary: Summary, tables: list[pa.Table]) -> None:
+        """Compare what one stream came to with what the input says."""
+        truth = exact(self.kafka.bootstrap_servers, self.posts.topics, self.asked[stream])
         assert truth.account.read == self.posts.sent
         account = summary.account
         assert account.balanced, account
@@ -166,17 +185,16 @@ class Episode:
             self._compare(name, getattr(account, name), wanted)
         if self.shape.delivery in EXACT:
             assert summary.overlaps == 0
-        found = self._handed_over(tables)
+        found = self._handed_over(stream, tables)
         if self.shape.delivery != AT_MOST:
             missing = sorted(set(truth.cells) - set(found))
             assert not missing, f"windows are missing: {missing}"
         self._compare_cells(found, truth.cells)
         self._compare_letters(truth.poison)
-        self.checked["windows, account and dead letters"] += 1
 
     def compare_so_far(self, truth: Exact) -> None:
         """Compare the windows that were handed over until the run could not go on."""
-        self._compare_cells(self._handed_over([]), truth.cells)
+        self._compare_cells(self._handed_over("", []), truth.cells)
         self.checked["windows until the end"] += 1
 
     def _covered(self) -> bool:
@@ -205,10 +223,10 @@ class Episode:
         else:
             assert found == wanted, told
 
-    def _handed_over(self, last: list[pa.Table]) -> Cells:
-        """Every answer that a callback got, by window and tag."""
+    def _handed_over(self, stream: str, last: list[pa.Table]) -> Cells:
+        """Every answer that a stream's callback got, by window and tag."""
         cells: Cells = defaultdict(list)
-        for table in [*last, *(table for member in self.group.members for table in member.windows)]:
+        for table in [*last, *(table for member in self.group.members for table in member.windows[stream])]:
             for row in query(table).to_dicts():
                 answer = row["posts"], row["amount"], round(row["users"]["estimate"])
                 cells[int(row[START].timestamp() * 1e6), row["tag"]].append(answer)

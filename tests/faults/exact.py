@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 
 from streamgauge.operators.sketching.accounting import Account
 
-from .posts import DELAY_US, FILTERED, WINDOW_US, WITHIN_US, Place
+from .posts import WITHIN_US, Asked, Place
 
 Found = tuple[str, int, int]
 """A message's topic, partition and offset."""
@@ -52,8 +52,8 @@ class Exact:
     poison: dict[Found, bytes | None]
 
 
-def exact(bootstrap_servers: str, topics: Sequence[str]) -> Exact:
-    """The exact answer to what `posts.asked` asks, from one read of each topic, whole."""
+def exact(bootstrap_servers: str, topics: Sequence[str], asked: Asked) -> Exact:
+    """The exact answer to a question about the posts, from one read of each topic, whole."""
     poison: dict[Found, bytes | None] = {}
     on_time: dict[Place, list[Post]] = defaultdict(list)
     seen: dict[Place, float] = defaultdict(lambda: -math.inf)
@@ -66,9 +66,9 @@ def exact(bootstrap_servers: str, topics: Sequence[str]) -> Exact:
                 poison[*place, message.offset()] = value
                 continue
             post = Post(**json.loads(value))
-            if post.user == FILTERED:
+            if post.user == asked.without:
                 continue
-            if _end(post.at) <= seen[place] - DELAY_US:
+            if _end(post.at, asked) <= seen[place] - asked.delay_us:
                 late += 1
             else:
                 on_time[place].append(post)
@@ -78,14 +78,15 @@ def exact(bootstrap_servers: str, topics: Sequence[str]) -> Exact:
     if len(topics) == 1:
         for post in (post for posts in on_time.values() for post in posts):
             counted += 1
-            _add(cells, post.at, post, post.amount)
+            _add(cells, asked, post.at, post, post.amount)
     else:
-        counted = _pair(on_time, seen, topics, cells)
+        counted = _pair(asked, on_time, seen, topics, cells)
     account = Account(read, counted, read - counted - late - len(poison), late, len(poison))
     return Exact({key: cell.answer for key, cell in cells.items()}, account, poison)
 
 
 def _pair(
+    asked: Asked,
     on_time: dict[Place, list[Post]],
     seen: dict[Place, float],
     topics: Sequence[str],
@@ -103,22 +104,23 @@ def _pair(
                 if abs(one.at - two.at) <= WITHIN_US:
                     one.partners += 1
                     two.partners += 1
-                    _add(cells, max(one.at, two.at), one, one.amount + 3 * two.amount)
+                    _add(cells, asked, max(one.at, two.at), one, one.amount + 3 * two.amount)
         for own, other, weight in ((left, right, 1), (right, left, 3)):
             for post in on_time[own]:
-                alone = not post.partners and _end(post.at + WITHIN_US) <= seen[other] - DELAY_US
+                over = _end(post.at + WITHIN_US, asked) <= seen[other] - asked.delay_us
+                alone = not post.partners and over
                 if alone:
-                    _add(cells, post.at, post, weight * post.amount)
+                    _add(cells, asked, post.at, post, weight * post.amount)
                 counted += alone or post.partners > 0
     return counted
 
 
-def _end(at: int) -> int:
-    return at - at % WINDOW_US + WINDOW_US
+def _end(at: int, asked: Asked) -> int:
+    return at - at % asked.window_us + asked.window_us
 
 
-def _add(cells: dict[tuple[int, str], Cell], at: int, post: Post, amount: int) -> None:
-    cell = cells[at - at % WINDOW_US, post.tag]
+def _add(cells: dict[tuple[int, str], Cell], asked: Asked, at: int, post: Post, amount: int) -> None:
+    cell = cells[at - at % asked.window_us, post.tag]
     cell.posts += 1
     cell.amount += amount
     cell.users.add(post.user)

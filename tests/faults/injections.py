@@ -84,6 +84,7 @@ def broker_down(point: str, long: bool) -> Fault:
     """Kill -9 of the broker while a member stands at a point, for less or for more than transactions last."""
 
     def inject(episode: Episode) -> None:
+        episode.group.begun()
         _come_to(episode, point, "wait")
         episode.kafka.kill()
         for member in episode.group.alive:  # two may have come there at the same time

@@ -16,17 +16,19 @@ import resource
 import signal
 import sys
 import threading
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from streamgauge.operators.consumer.beginning import plans_of
 from streamgauge.operators.consumer.merge import closed_windows
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.runner import start
+from streamgauge.operators.consumer.supervisor import Supervisor
 from streamgauge.operators.table.schema import to_ipc
 
 from . import points
-from .posts import asked
+from .posts import Asked, stream_of
 
 _TELL_SECONDS = 0.1
 
@@ -41,10 +43,12 @@ class Member:
         self._says = threading.Lock()
         if task["disk_full"]:
             _fill_the_disk()
-        options = RunOptions(on_window=self._keep, **task["options"])
-        stream = asked(task["topics"], task["servers"], task["config"])
+        asked = {name: Asked(**told) for name, told in task["asked"].items()}
+        where = task["topics"], task["servers"], task["config"]
+        streams = {name: stream_of(told, *where) for name, told in asked.items()}
+        options = {name: RunOptions(on_window=partial(self._keep, name), **task["options"]) for name in asked}
         points.watch(lambda topic: ".table." in topic, self._reached)
-        self._run = start(stream, options)
+        self._run = Supervisor(plans_of(streams, options))
 
     def follow(self) -> None:
         """Do what the tasks say, and tell how it goes, until the run has ended."""
@@ -61,7 +65,7 @@ class Member:
                 with self._arming:
                     self._armed = task["armed"]
                     self._go.set()
-        self._run.wait()
+        self._run._ended(None)
         self._tell()
 
     def say(self, **told: Any) -> None:
@@ -78,18 +82,21 @@ class Member:
                 self._tasks.put(task)
 
     def _tell(self) -> None:
-        states = self._run._only.merger.states()
-        if not states:
+        mergers = [own.merger for own in self._run._results.values()]
+        known = [merger.states() for merger in mergers]
+        if not all(known):
             self.say(marks=[])
             return
-        state = states[0]
+        # Of streams that share a reading, the one that is behind.
+        marks = [{w: mark.position.offset for w, mark in states[0].marks.items()} for states in known]
+        accounts = [states[0].account for states in known]
         self.say(
-            marks=[[*where, mark.position.offset] for where, mark in state.marks.items()],
-            account=state.account.to_dict(),
+            marks=[[*where, min(own.get(where, 0) for own in marks)] for where in marks[0]],
+            account=min(accounts, key=lambda account: account.read).to_dict(),
             assigned=self._run.assigned,
-            merging=len(self._run._only.merger.mergers),
-            partitions=len(self._run._only.merger._inputs),
-            overlaps=sum(state.overlaps for state in states),
+            merging=sum(len(merger.mergers) for merger in mergers),
+            partitions=min(len(merger._inputs) for merger in mergers),
+            overlaps=sum(state.overlaps for states in known for state in states),
         )
 
     def _reached(self, point: str) -> None:
@@ -108,8 +115,8 @@ class Member:
         else:
             assert self._go.wait(600), "nobody said how to go on"
 
-    def _keep(self, table: pa.Table) -> None:
-        self.say(window=base64.b64encode(to_ipc(table)).decode())
+    def _keep(self, stream: str, table: pa.Table) -> None:
+        self.say(window=base64.b64encode(to_ipc(table)).decode(), stream=stream)
 
 
 def _fill_the_disk() -> None:

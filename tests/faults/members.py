@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -35,7 +36,7 @@ class Member:
 
     def __init__(self, name: Path, task: Mapping[str, Any]) -> None:
         self.log = name.with_suffix(".log")
-        self.windows: list[pa.Table] = []
+        self.windows: dict[str, list[pa.Table]] = defaultdict(list)
         self.states: list[dict[str, Any]] = []
         self.reached = ""
         self.failed = ""
@@ -110,7 +111,7 @@ class Member:
                 return  # killed as it spoke
             told = json.loads(line)
             if "window" in told:
-                self.windows.append(from_ipc(base64.b64decode(told["window"])))
+                self.windows[told["stream"]].append(from_ipc(base64.b64decode(told["window"])))
             elif "marks" in told:
                 self.states.append(told)
                 del self.states[:-3]
@@ -159,6 +160,10 @@ class Group:
             if not member.reached:
                 member.tell(armed={})
         return next(member for member in self.members if member.reached)
+
+    def begun(self) -> None:
+        """Wait until all that are there run: a run that begins while the broker is away ends at once."""
+        until(lambda: self.check() or all(member.states for member in self.alive), PATIENCE)
 
     def check(self) -> None:
         """Raise `MemberFailed` if one has ended with an error."""

@@ -7,6 +7,7 @@ import random
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +23,7 @@ Place = tuple[str, int]
 """A topic and a partition's number."""
 
 START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
-WINDOW_US, DELAY_US, WITHIN_US = 10_000_000, 2_000_000, 3_000_000
+WITHIN_US = 3_000_000
 DAY_US = 86_400_000_000
 FILTERED = 13
 """The user whose posts are filtered out."""
@@ -43,8 +44,35 @@ POISON: dict[str, bytes | None] = {
 """Messages that can't be counted; one more, of a clock that is ahead of ours, is made as it is sent."""
 
 
-def asked(topics: Sequence[str], bootstrap_servers: str, config: Mapping[str, Any]) -> Stream:
-    """What is asked of the posts: each answer can be recomputed without a sketch's error.
+@dataclass(frozen=True)
+class Asked:
+    """A question about the posts: the seconds of its windows and of their delay, whom it leaves out."""
+
+    window: int = 10
+    delay: int = 2
+    without: int = FILTERED
+
+    @property
+    def window_us(self) -> int:
+        """The length of its windows in microseconds."""
+        return self.window * 1_000_000
+
+    @property
+    def delay_us(self) -> int:
+        """Their delay in microseconds."""
+        return self.delay * 1_000_000
+
+
+ALONE = {"": Asked()}
+"""What a run of one stream is asked."""
+TOGETHER = {"tags": Asked(), "wide": Asked(window=25, delay=4, without=FILTERED + 1)}
+"""What two streams are asked that share one reading."""
+
+
+def stream_of(
+    asked: Asked, topics: Sequence[str], bootstrap_servers: str, config: Mapping[str, Any]
+) -> Stream:
+    """The stream that asks it: each answer can be recomputed without a sketch's error.
 
     Posts of two topics are joined by their user, and those of either that find no partner are there as well.
     """
@@ -53,7 +81,7 @@ def asked(topics: Sequence[str], bootstrap_servers: str, config: Mapping[str, An
     rows, *others = (
         Stream.from_kafka(
             topic, value=value, time=time, bootstrap_servers=bootstrap_servers, config=config
-        ).filter(pl.col("user") != FILTERED)
+        ).filter(pl.col("user") != asked.without)
         for topic in topics
     )
     for other in others:
@@ -61,7 +89,7 @@ def asked(topics: Sequence[str], bootstrap_servers: str, config: Mapping[str, An
             tag=pl.coalesce("tag", "tag_right"),
             amount=pl.col("amount").fill_null(0) + 3 * pl.col("amount_right").fill_null(0),
         )
-    windows = rows.group_by("tag").tumbling("10s", delay="2s")
+    windows = rows.group_by("tag").tumbling(f"{asked.window}s", delay=f"{asked.delay}s")
     return windows.agg(posts=count(), amount=sum_of("amount"), users=distinct_set("user"))
 
 

@@ -56,6 +56,8 @@ def test_no_fault_makes_a_count_wrong(kafka: ProxiedKafka, tmp_path: Path, recor
             stack.push(episodes[-1].__exit__)
         each(Episode.__enter__, episodes)
         each(suffer, episodes)
+        for episode in episodes:
+            episode.group.begun()
         kafka.kill()
         kafka.start()
         each(Episode.settle, episodes)

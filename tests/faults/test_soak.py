@@ -18,7 +18,7 @@ from streamgauge.operators.consumer.options import DeliveryName
 
 from ..faulty_proxy import ProxiedKafka
 from .endings import ENDINGS
-from .episode import JOINED, Episode, Shape
+from .episode import JOINED, SHARED, Episode, Shape
 from .injections import matrix, suits
 from .report import table
 
@@ -32,7 +32,7 @@ AN_EPISODE = 20
 
 def test_no_fault_makes_a_count_wrong(tmp_path: Path, record_property: Any) -> None:
     print(f"SEED={SEED} FAULTS={FAULTS}", flush=True)
-    kinds = [*get_args(DeliveryName), JOINED]
+    kinds = [*get_args(DeliveryName), JOINED, SHARED]
     injected: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
     checked: Counter[str] = Counter()
     faults, number = matrix(), 0
