@@ -56,6 +56,19 @@ def _rules(settings: Settings) -> Sequence[Rule]:
             above=_number(settings, "jump"),
             every=True,
         ),
+        Change(
+            "unusual",
+            kind="unusual",
+            value="value",
+            against="hour",
+            over=30,
+            by="deviation",
+            above=_number(settings, "deviation"),
+            clear=_number(settings, "deviation") / 2,
+            hold="3h",
+            release="1d",
+            warm=10,
+        ),
     ]
 
 
@@ -86,6 +99,7 @@ APP = App(
         "dead": "2h",
         "stuck": "6h",
         "jump": "10",
+        "deviation": "3",
         "commands": "",
     },
     outlets=_commands,
