@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from streamgauge import Stream, StreamTester
 from streamgauge.apps.tables.shown import notes
+from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.serving.answers import Answer
+from streamgauge.operators.table.schema import write_parquet
 
 from ..command import Ran
 
+START = 1_767_225_600
+"""2026-01-01 00:00 UTC, when a tester's clock begins."""
 QUESTIONS = [
     ("top-k", "-k", "5"),
     ("top-k", "-k", "2", "--by", "lang", "--every", "1h"),
@@ -33,6 +39,45 @@ def test_every_question_fits_the_terminal(ran: Ran, tables: Path, monkeypatch, q
     assert "…" not in text and "windows, 2026-06-01 12:00 – 14:00 UTC, final" in text
 
 
+def test_nine_aggregates_are_read_at_80_columns(ran: Ran, tmp_path: Path, monkeypatch) -> None:
+    rows = Stream.from_batches(
+        {"at": pl.Int64, "symbol": pl.String, "user": pl.String, "price": pl.Float64},
+        time=pl.from_epoch("at"),
+    )
+    stream = (
+        rows.group_by("symbol")
+        .tumbling("1m")
+        .agg(
+            trades=ask.count(),
+            users=ask.distinct("user"),
+            prices=ask.quantiles("price"),
+            top_users=ask.top_k("user", k=5),
+            some=ask.sample("user", k=5),
+            turnover=ask.sum("price"),
+            mean_price=ask.mean("price"),
+            last_price=ask.last("price"),
+            spread=ask.variance("price"),
+        )
+    )
+    tester = StreamTester(stream)
+    tester.feed(
+        [
+            {"at": START + n % 60, "symbol": "AB"[n % 2], "user": f"user{n % 7}", "price": float(n)}
+            for n in range(200)
+        ]
+    )
+    write_parquet(tester.finish().tables(), tmp_path / "nine.parquet")
+    monkeypatch.setenv("COLUMNS", "80")
+    text = ran("query", tmp_path / "nine.parquet")
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80 and "…" not in text
+    # A block a group: its window, then a line a column.
+    assert lines[0] == "2026-01-01 00:00 – 00:01"
+    found = {words[0]: words[1:] for line in lines if len(words := line.split()) > 1}
+    assert found["symbol"] == ["B"] and found["trades"] == ["100"] and found["last_price"] == ["179"]
+    assert found["turnover"] == ["10,000"] and found["prices"][0] == "p50" and "user" in found["some"][0]
+
+
 def test_bars_are_as_long_as_their_numbers(ran: Ran, tables: Path) -> None:
     lines = [line for line in ran("query", tables, "top-k", "-k", "2").splitlines() if "█" in line]
     assert [line.count("█") for line in lines] == [30, 3]  # 2,400 and 240
@@ -40,8 +85,6 @@ def test_bars_are_as_long_as_their_numbers(ran: Ran, tables: Path) -> None:
 
 
 def test_what_must_be_known_besides_the_numbers_is_said() -> None:
-    import polars as pl
-
     gap = {"from": None, "to": "2026-01-01T00:00:00+00:00", "why": "they were dropped"}
     stale = {"since": "2026-01-02T00:00:00+00:00", "why": "no broker"}
     hole = {**gap, "from": "2025-12-31T00:00:00+00:00"}
