@@ -58,11 +58,11 @@ def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
 
     Spark keeps a column's definition wherever it only moves the column (filters, joins, unions, views,
     tables, Parquet), and drops it where it computes one, as ``hll_union_agg(users) AS users`` does. `like`
-    has the columns that `frame` has, of the same aggregates, and perhaps more keys. What windows the rows
-    are in is not taken from `like`, since a query by hand may have changed them.
+    has the columns that `frame` has, and perhaps more. What windows the rows are in is not taken from `like`,
+    since a query by hand may have changed them.
 
-    Raises `SketchError` if `like` isn't a table of sketches, or if a column is of another type than the
-    aggregate's, such as the struct of ``approx_top_k_combine``.
+    Raises `SketchError` if `like` isn't a table of sketches or lacks a column, and if a column is of another
+    type than its sketches, such as the struct of ``approx_top_k_combine``.
 
     >>> from streamgauge import as_table, distinct, query, sketch, window
     >>> rows = spark.range(100).selectExpr("id", "id % 2 AS side", "timestamp_seconds(id) AS at")
@@ -74,19 +74,20 @@ def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
     [100.0]
     """
     schema = schema_of_frame(like)
-    aggregates = aggregates_of(schema)
-    names = frame.columns
-    if missing := [name for name in (START, END, *aggregates) if name not in names]:
+    names, own = frame.columns, keys_of(schema)
+    aggregates = [name for name in aggregates_of(schema) if name in names]
+    unknown = [name for name in names if name not in schema.names]
+    if not aggregates or unknown or START not in names or END not in names:
         raise SketchError(
-            f"with_definitions: there is no column {', '.join(missing)}; it takes {START}, {END}, keys, and "
-            f"the aggregates {', '.join(aggregates)}, each under its own name"
+            f"with_definitions: the columns are {', '.join(names)}; they must be {START}, {END}, and then "
+            f"keys and aggregates of {', '.join(schema.names[2:])}, under these names"
         )
     types = {field.name: field for field in to_arrow_schema(frame.schema, timezone="UTC")}
     for name in aggregates:
         wanted, found = spark_type(schema.field(name).type, name), types[name].type
         if found != wanted:
             raise SketchError(f"with_definitions: {name!r} has the type {found}, and its sketches {wanted}")
-    keys = [name for name in names if name in keys_of(schema)]
+    keys = [name for name in names if name in own]
     return frame.select(
         START,
         END,

@@ -144,7 +144,7 @@ def test_what_spark_sql_computes_loses_its_definition_and_can_have_it_back(spark
     assert back["users"].struct.field("estimate").round().to_list() == [50.0, 50.0]
     with pytest.raises(SketchError, match="'users' has the type double, and its sketches binary"):
         with_definitions(by_hand.selectExpr("window_start", "window_end", "1D users"), like=table)
-    with pytest.raises(SketchError, match="there is no column window_start, window_end"):
+    with pytest.raises(SketchError, match="the columns are users; they must be window_start, window_end"):
         with_definitions(by_hand.select("users"), like=table)
     with pytest.raises(SketchError, match="doesn't say what windows it has"):
         rollup(with_definitions(by_hand, like=table), to="10 minutes")

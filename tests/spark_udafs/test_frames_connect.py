@@ -1,0 +1,137 @@
+"""Everything public over Spark Connect: one server in a process of its own, which has one kind of session."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamgauge.spark_udafs
+
+CLIENT = """
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["SPARK_TESTING"] = "1"  # the server takes a port that is free
+import polars as pl
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+import streamgauge.functions as S
+from streamgauge import (
+    KafkaSink, ParquetSink, Stream, account_of, as_frame, as_table, count, distinct, json, quantiles,
+    query, read_table, register, rollup, sample, sketch, sketch_parquet, top_k, window,
+    with_definitions, write,
+)
+
+servers, topic, out, folder = sys.argv[1:]
+settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+builder = SparkSession.builder.remote("local[2]")
+for name, value in settings.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+assert type(spark).__module__.startswith("pyspark.sql.connect")
+spark.conf.set(
+    "spark.sql.streaming.stateStore.providerClass",
+    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+)
+
+def tell(name, *found):
+    print(name, *found, flush=True)
+
+# DataFrames, and what Catalyst merges and what it doesn't.
+rows = spark.range(1000).selectExpr("id", "timestamp_seconds(id) at", "cast(id % 7 as string) tag")
+asked = sketch(rows).groupBy(window("at", "10 minutes"))
+found = asked.agg(n=count(), ids=distinct("id"), tags=top_k("tag", k=1), some=sample("id", k=2))
+table = query(as_table(found)).sort("window_start")
+tell("sketch", table["n"].to_list(), table["tags"].list.len().to_list())
+bucketed = asked.agg(n=count(), ids=quantiles("id"))
+tell("buckets", sorted(spread["n"] for spread in query(as_table(bucketed))["ids"]))
+
+# Tables of sketches: there and back, rolled up, after SQL, in files.
+arrow = as_table(bucketed)
+tell("as_frame", as_table(as_frame(arrow, spark)).num_rows)
+tell("rollup", query(as_table(rollup(found, to="20 minutes")))["n"].to_list())
+tell("rollup buckets", query(as_table(rollup(bucketed, by=[])))["n"].sort().to_list())
+found.createOrReplaceTempView("minutes")
+computed = "window_start, window_end, sum(n) n, hll_union_agg(ids) ids"
+by_hand = with_definitions(spark.sql(f"SELECT {computed} FROM minutes GROUP BY ALL"), like=found)
+tell("with_definitions", query(as_table(by_hand))["n"].sort().to_list())
+rows.write.parquet(f"{folder}/rows")
+in_files = sketch_parquet(f"{folder}/rows", where=pc.field("id") < 500, spark=spark)
+tell("sketch_parquet", query(as_table(in_files.agg(n=count(), ids=distinct("id"))))["n"].to_list())
+
+# SQL, and messages by the source's plain name.
+register(spark)
+rows.createOrReplaceTempView("numbers")
+most = "answer_top_k_string(sketch_top_k(tag, max_size => 64), 1).upper"
+(upper,) = spark.sql(f"SELECT {most} FROM numbers").first()
+ids = rows.agg(S.sketch_distinct("id", lg_k=14).alias("ids"))
+twice = S.answer_distinct(S.union_distinct("ids", "ids"))
+(row,) = ids.select(twice.alias("ids"), S.print_distinct("ids").alias("told")).collect()
+tell("register", upper, row.ids.lower <= 1000 <= row.ids.upper, "lg_k=14" in row.told)
+messages = spark.read.format("streamgauge-kafka").option("kafka.bootstrap.servers", servers)
+tell("messages", messages.option("subscribe", topic).load().count())
+
+# A Kafka stream's definition: once, and as a query with sinks and an account.
+stream = Stream.from_kafka(
+    topic, value=json({"at": pl.Datetime("us")}), time="at", bootstrap_servers=servers
+).tumbling("1m").agg(n=count())
+tell("on_spark", as_table(stream.on_spark(spark, streaming=False, dead_letters=None))["n"].to_pylist())
+running = write(
+    stream.on_spark(spark, dead_letters=None), f"{folder}/kafka", ParquetSink(f"{folder}/windows"),
+    KafkaSink(out, servers), available_now=True,
+)
+ended = running.awaitTermination(240)
+tell("write", ended, account_of(running), read_table(f"{folder}/windows")["n"].to_pylist())
+
+spark.stop()
+"""
+
+TOLD = """\
+sketch [600, 400] [1, 1]
+buckets [400, 600]
+as_frame 2
+rollup [1000]
+rollup buckets [400, 600]
+with_definitions [400, 600]
+sketch_parquet [500]
+register [143] True True
+messages 2
+on_spark [2]
+write True Account(read=2, counted=2, filtered=0, late=0, dead_lettered=0) [2]
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_everything_public_over_connect(kafka: Any, topic: Any, send: Any, tmp_path: Path) -> None:
+    pytest.importorskip("grpc")
+    name, out = topic(), topic()
+    send(name, [b'{"at":"2026-01-01T00:00:01"}', b'{"at":"2026-01-01T00:00:02"}'])
+    done = subprocess.run(
+        [sys.executable, "-c", CLIENT, kafka.bootstrap_servers, name, out, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.stdout == TOLD, done.stderr[-3000:]
+
+
+def test_no_handle_of_the_jvm_is_used() -> None:
+    folder = Path(streamgauge.spark_udafs.__path__[0])
+    handles = re.compile(
+        r"\b_(jvm|jdf|jc|jsparkSession|jwrite|jschema|jreader|sc)\b|\.sparkContext\b|\.rdd\b"
+    )
+    found = {
+        f"{path.relative_to(folder)}:{number}"
+        for path in folder.rglob("*.py")
+        # Of classic sessions only: how they end, and what DESCRIBE FUNCTION says of them.
+        if path.name not in ("session.py", "describing.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if handles.search(line)
+    }
+    assert found == set()
