@@ -264,7 +264,8 @@ def _sketching(kept: pa.Schema, window: Paned, plan: Partials, schema: pa.Schema
             rows = pl.from_arrow(pa.Table.from_batches([batch]).cast(schema))
             assert isinstance(rows, pl.DataFrame)
             # As for Spark's own windows, rows without a time are in none; nor are years that no engine knows.
-            rows = rows.filter(pl.col(EVENT).is_not_null())
+            if rows[EVENT].null_count():
+                rows = rows.filter(pl.col(EVENT).is_not_null())
             times = rows[EVENT].to_physical().to_numpy()
             broken = broken_clocks(times, None, -1, 0)
             if broken is not None:

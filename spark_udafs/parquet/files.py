@@ -11,7 +11,8 @@ from pyarrow.fs import FileSystem
 
 TASK_BYTES = 64 * 1024 * 1024
 """About how many bytes of row groups a task reads, before decompression."""
-_BATCH_ROWS = 1 << 17
+BATCH_ROWS = 1 << 17
+"""How many rows are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """A piece's rows for which `where` holds, of these columns."""
     scanner = piece.fragment.scanner(
-        schema=schema, columns=list(columns), filter=where, batch_size=_BATCH_ROWS, use_threads=False
+        schema=schema, columns=list(columns), filter=where, batch_size=BATCH_ROWS, use_threads=False
     )
     for batch in scanner.to_batches():
         if batch.num_rows:

@@ -17,6 +17,7 @@ from ...operators.definition.stream import Stream
 from ...operators.sketching.row_steps import RowSteps
 from ..frames import EVENT, Sketching, Work
 from ..merge.forms import quoted, spark_type
+from .files import BATCH_ROWS
 from .source import PlannedRead, bound
 
 
@@ -110,16 +111,20 @@ class ParquetSketching(Sketching):
 def _timed(taken: pa.Schema, timed: str | None, steps: Stream | None, work: Work) -> Work:
     """What is done with the files' batches: the steps, then `work` on the columns it takes."""
 
+    at = taken.field(EVENT).type
+    always = pa.repeat(pa.scalar(0, pa.int64()), BATCH_ROWS).view(at)
+
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             if steps is not None:
                 table = _stepped(steps, table)
-            event = (
-                table.column(timed).cast(taken.field(EVENT).type)
-                if timed is not None
-                else pa.repeat(pa.scalar(0, pa.int64()), table.num_rows).view(taken.field(EVENT).type)
-            )
+            if timed is not None:
+                event = table.column(timed).cast(at)
+            elif table.num_rows <= BATCH_ROWS:
+                event = always.slice(0, table.num_rows)
+            else:  # after a step that makes several rows of one
+                event = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows).view(at)
             columns = [event if name == EVENT else table.column(name) for name in taken.names]
             yield from pa.table(columns, names=taken.names).cast(taken).combine_chunks().to_batches()
 
