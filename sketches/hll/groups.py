@@ -72,9 +72,14 @@ class HLLGroups(StoredAsImages):
         if type(groups) is not np.ndarray or len(groups) != values.length or groups.dtype.kind not in "iu":
             groups = as_groups(groups, values.length, self._n)
         numbers = values.per_value(groups)
+        # The one number of all rows, as an array of stride 0: nothing has to be brought together.
+        alone = self._n == 1 and numbers.strides == (0,) and len(numbers) > 0 and numbers[0] == 0
         for start, coupons in coupon_chunks(
             values, ORDERED if len(values) >= _ROWS_A_GROUP * self._n else CHUNK
         ):
+            if alone:
+                self.update_ordered(np.array([len(coupons)], np.int64), coupons)
+                continue
             some = np.ascontiguousarray(numbers[start : start + len(coupons)], np.int64)
             if len(coupons) >= _ROWS_A_GROUP * self._n:
                 self.update_ordered(*by_group(some, coupons, self._n))

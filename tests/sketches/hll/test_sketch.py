@@ -199,6 +199,25 @@ def test_rows_brought_together_by_group_count_as_they_come(kind: type) -> None:
     assert together.to_arrow().equals(before)
 
 
+def test_one_group_s_rows_need_no_bringing_together() -> None:
+    """All rows of one group are given as an array of stride 0; they count as if each had its number."""
+    values = np.random.default_rng(8).integers(0, 1 << 40, 50_000)
+    found = []
+    for alike in (np.broadcast_to(np.int64(0), 50_000), np.zeros(50_000, np.int64)):
+        groups = HLLGroups(1)
+        for start in range(0, 50_000, 9_000):
+            groups.update(alike[start : start + 9_000], values[start : start + 9_000])
+        found.append(groups.to_arrow())
+    assert found[0].equals(found[1])
+    for number in (1, -1):
+        with pytest.raises(IndexError):
+            HLLGroups(1).update(np.broadcast_to(np.int64(number), 9), values[:9])
+    strings = pa.array(["a", None, "", "b"] * 100)
+    groups = HLLGroups(1)
+    groups.update(np.broadcast_to(np.int64(0), 400), strings)
+    assert groups.to_arrow()[0].as_py() == HLL().update(strings).to_bytes()
+
+
 def test_groups_merge_as_single_sketches_do() -> None:
     rng = np.random.default_rng(6)
     parts = [HLL(int(rng.integers(6, 12))).update(rng.integers(0, 1 << 60, int(10 ** rng.uniform(0, 4.5))))
