@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.spark_udafs.kafka.options import _KNOWN
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "spark-sources.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "spark_sources.md").read_text()
 BEGIN_MS = 1_767_225_600_000
 
 
