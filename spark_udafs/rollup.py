@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -46,8 +46,8 @@ def rollup(
     `merge` does.
 
     A streaming table gives each new window once, when a window of the table begins `delay` after its end;
-    rows that come later for it are dropped, as Spark's watermarks do. It takes a checkpoint of its own,
-    which belongs to one definition.
+    rows that come later for it are dropped, as Spark's watermarks do. It needs `to`, be it the length that
+    its windows have, and takes a checkpoint of its own, which belongs to one definition.
 
     Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which
     it names, and for windows that don't fit; `ValueError` for keys that the table doesn't have.
@@ -78,12 +78,22 @@ def rollup(
     rows = partials[0]
     for more in partials[1:]:
         rows = rows.unionAll(more)
-    at = F.window(START, f"{size} microseconds") if size is not None else None
     if not rows.isStreaming:
-        return merge_edged(rows, plan) if at is None else merge_timed(rows, plan, at)
+        return merge_edged(rows, plan) if size is None else merge_timed(rows, plan, _over(windows))
+    if size is None:
+        raise SketchError(
+            "rollup: Spark can tell when a streaming table's windows are complete only by their length; name "
+            'it, also where it stays as it is, as in to="1 minute"'
+        )
     definition = {**definition_of(plan.table), "window": windows.definition()}
-    rows = remembering(rows, definition).withWatermark(END if at is None else START, delay)
-    return labelled(merge_edged(rows, plan) if at is None else merge_timed(rows, plan, at), definition)
+    rows = remembering(rows, definition).withWatermark(START, delay)
+    return labelled(merge_timed(rows, plan, _over(windows)), definition)
+
+
+def _over(windows: TableWindows) -> Column:
+    """Spark's own windows of this kind, over the start of a row's window."""
+    length, offset = (f"{us} microseconds" for us in (windows.length_us, windows.offset_us))
+    return F.window(START, length, length, offset)
 
 
 def _one_schema(tables: Sequence[DataFrame]) -> pa.Schema:

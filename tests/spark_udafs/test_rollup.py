@@ -61,9 +61,18 @@ def test_overlapping_windows_count_each_row_once(spark: Any) -> None:
     assert found["n"].to_pylist() == [1800, 1800]
 
 
-@pytest.mark.parametrize("more", [{}, {"spread": ask.quantiles("at_us")}], ids=["Catalyst", "buckets"])
-def test_a_stream_of_tables_gives_each_coarse_window_once(
-    spark: Any, tmp_path: Path, frame_of: Callable[..., pl.DataFrame], more: dict[str, Any]
+@pytest.mark.parametrize(
+    ("more", "to", "by"),
+    [({}, "5 minutes", ["lang"]), ({"spread": ask.quantiles("at_us")}, "5 minutes", ["lang"])],
+    ids=["Catalyst", "buckets"],
+)
+def test_a_stream_of_tables_gives_each_window_once(
+    spark: Any,
+    tmp_path: Path,
+    frame_of: Callable[..., pl.DataFrame],
+    more: dict[str, Any],
+    to: str,
+    by: list[str],
 ) -> None:
     columns = {**COLUMNS, "at_us": pl.Int64}
     rows = Stream.from_batches(columns, time="at").group_by("lang").tumbling("1m")
@@ -82,7 +91,7 @@ def test_a_stream_of_tables_gives_each_coarse_window_once(
     source = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 6)
     name = f"rolled{len(more)}"
     running = (
-        rollup(source.parquet(folder), to="5 minutes", by=["lang"])
+        rollup(source.parquet(folder), to=to, by=by)
         .writeStream.format("memory")
         .queryName(name)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -90,19 +99,18 @@ def test_a_stream_of_tables_gives_each_coarse_window_once(
         .start()
     )
     assert running.awaitTermination(300)
-    wanted = merge(table, every="5m").sort_by([("window_start", "ascending"), ("lang", "ascending")])
-    last = max(starts)
-    complete = wanted.filter(pa.compute.less_equal(wanted["window_end"], last))
+    order = [(name, "ascending") for name in ("window_start", *by)]
+    wanted = merge(table, every="5m", by=by).sort_by(order)
+    complete = wanted.filter(pa.compute.less_equal(wanted["window_end"], max(starts)))
     found = with_definitions(spark.table(name), like=as_frame(table, spark))
-    found = as_table(found).sort_by([("window_start", "ascending"), ("lang", "ascending")])
-    assert complete.num_rows and found.select(["window_start", "lang", "n"]).equals(
-        complete.select(["window_start", "lang", "n"])
-    )
+    found = as_table(found).sort_by(order)
+    exact = ["window_start", *by, "n"]
+    assert complete.num_rows and found.select(exact).equals(complete.select(exact))
     asked = pl.col("users").struct.field("estimate")
     assert query(found).select(asked).equals(query(complete).select(asked))
 
 
-def test_what_doesn_t_fit_is_named(spark: Any) -> None:
+def test_what_doesn_t_fit_is_named(spark: Any, tmp_path: Path) -> None:
     def empty(length: str = "1m", **asked: Any) -> Any:
         rows = Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling(length)
         return as_frame(schema_of(rows.agg(**asked)).empty_table(), spark)
@@ -123,6 +131,9 @@ def test_what_doesn_t_fit_is_named(spark: Any) -> None:
         rollup(minutes, by=["user"])
     with pytest.raises(ValueError, match="no tables were given"):
         rollup([])
+    streamed = spark.readStream.schema(minutes.schema).parquet(str(tmp_path))
+    with pytest.raises(SketchError, match="name it, also where it stays as it is"):
+        rollup(streamed, by=[])
 
 
 def test_what_spark_sql_computes_loses_its_definition_and_can_have_it_back(spark: Any) -> None:
