@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 from confluent_kafka import KafkaError, Message, Producer
 
-from streamgauge.operators.consumer.log.messages import TOPIC_CONFIG, encode
+from streamgauge.operators.consumer.log.messages import TOPIC_CONFIG, encode, table_topic
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
 from streamgauge.operators.consumer.merge.follower import LogMerger
 from streamgauge.operators.consumer.options import RunOptions
@@ -46,9 +46,8 @@ class Log:
         )
         stream = source.tumbling("1m", delay="0s").agg(posts=count(), users=distinct("user"))
         name = f"log-{uuid.uuid4().hex[:8]}"
-        self.plan = Plan(
-            stream, name, f"{name}.table", {"posts": self.partitions}, topic_ids={"posts": "one"}
-        )
+        topic = table_topic(name, stream.fingerprint())
+        self.plan = Plan(stream, name, topic, {"posts": self.partitions}, topic_ids={"posts": "one"})
         self.client = admin(self.plan.config)
         ensure_topic(self.client, self.plan.table_topic, 1, TOPIC_CONFIG)
         self.inputs = [Progress(stream, "posts", p, 0, clock=lambda: 2e9) for p in range(self.partitions)]
@@ -85,6 +84,16 @@ class Log:
                 message.topic, message.value, headers=list(message.headers), partition=0, on_delivery=sent
             )
         assert producer.flush(30) == 0
+
+    def stand_still(self) -> Producer:
+        """A worker with an open transaction: what comes after its message can't be read until that ends."""
+        topic = self.plan.table_topic
+        still = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "transactional.id": topic})
+        still.init_transactions(30)
+        still.begin_transaction()
+        still.produce(topic, b"never read", partition=0)
+        assert still.flush(30) == 0
+        return still
 
     def merge(self, until: int, hand_over: Callable[[pa.Table], None] | None = None) -> LogMerger:
         """Run a merger of the group until so many windows were told in all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.log.snapshots import Snapshot
@@ -68,12 +68,7 @@ def test_a_state_behind_an_open_transaction_is_waited_for(kafka) -> None:
     log.write(log.delta(0, minute) for minute in range(2))
     log.merge(1)
     log.write([log.delta(0, 2)])
-    # A worker that stands still: what comes after its message can't be read, the next snapshot included.
-    still = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": log.plan.table_topic})
-    still.init_transactions(30)
-    still.begin_transaction()
-    still.produce(log.plan.table_topic, b"never read", partition=0)
-    assert still.flush(30) == 0
+    still = log.stand_still()
     log.merge(2)
     assert log.told == [(0, 1), (1, 1)]
     assert log.begin > 0
