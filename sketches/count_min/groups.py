@@ -19,7 +19,7 @@ from ..core.protocol import Groups, SketchError
 from ..core.weights import as_weights
 from . import update as kernels
 from .images import header, parse
-from .images_sparse import MAGIC, parse_sparse, sparse_image
+from .images_sparse import MAGIC, Sparse, parse_sparse, sparse_image
 from .sketch import CountMin, accepted, keys_of, shape
 
 _NONE = np.empty(0, np.int64)
@@ -97,20 +97,24 @@ class CountMinGroups(Groups):
         """
         numbers, found = as_images(groups, column, self._n, "count-min")
         data = memoryview(found.data)  # type: ignore[arg-type]
-        for i, (first, end) in enumerate(pairwise(found.offsets.tolist()) if len(found) else ()):
-            image, group, row = data[first:end], int(numbers[i]), found.row(i)
-            if image[: len(MAGIC)] == MAGIC:
-                sparse = parse_sparse(image)
-                self._check(row, group, (sparse.depth, sparse.width, sparse.seed), sparse.total)
-                self._add_places(group, sparse.places, sparse.counts)
-                self._total[group] += sparse.total
-                continue
-            dense = parse(image)
-            self._check(row, group, (*dense.table.shape, dense.seed), dense.total)
-            if dense.total:
-                self._lazy.give(np.array([group]))
-                self._lazy.tables[self._lazy.slots[group]] += dense.table
-                self._total[group] += dense.total
+        read: list[tuple[int, Sparse]] = []
+        try:
+            for i, (first, end) in enumerate(pairwise(found.offsets.tolist()) if len(found) else ()):
+                image, group, row = data[first:end], int(numbers[i]), found.row(i)
+                if image[: len(MAGIC)] == MAGIC:
+                    sparse = parse_sparse(image)
+                    self._check(row, group, (sparse.depth, sparse.width, sparse.seed), sparse.total)
+                    self._total[group] += sparse.total
+                    read.append((group, sparse))
+                    continue
+                dense = parse(image)
+                self._check(row, group, (*dense.table.shape, dense.seed), dense.total)
+                if dense.total:
+                    self._lazy.give(np.array([group]))
+                    self._lazy.tables[self._lazy.slots[group]] += dense.table
+                    self._total[group] += dense.total
+        finally:
+            self._add_places(read)
 
     def _check(self, row: int, group: int, shape: tuple[int, ...], total: int) -> None:
         mine = (self._depth, self._width, self._seed)
@@ -121,20 +125,27 @@ class CountMinGroups(Groups):
         if int(self._total[group]) + total >= 1 << 62:
             raise OverflowError("count-min: the weights of a group add up to more than 2^62")
 
-    def _add_places(self, group: int, places: np.ndarray, counts: np.ndarray) -> None:
-        """Add counters to a group's table, or to the log."""
+    def _add_places(self, read: list[tuple[int, Sparse]]) -> None:
+        """Add the counters of sketches to their groups' tables, or to the log, many sketches at a time."""
         lazy = self._lazy
-        if lazy.slots[group] < 0 and lazy.logged[group] + len(places) > lazy.patience:
-            lazy.give(np.array([group]))
-        if lazy.slots[group] >= 0:
-            lazy.tables[lazy.slots[group]].ravel()[places] += counts
-            return
-        lazy.make_room(len(places))
-        lines = lazy.log[lazy.lines : lazy.lines + len(places)]
-        lines[:] = group, 0, 0, kernels.PLACE
-        lines[:, 1], lines[:, 2] = places, counts
-        lazy.logged[group] += len(places)
-        lazy.logged_up_to(lazy.lines + len(places))
+        sizes = np.array([len(sparse.places) for _, sparse in read], np.int64)
+        shares = np.cumsum(sizes) // ROWS_AT_ONCE
+        for share in np.unique(shares):
+            part = np.flatnonzero(shares == share)
+            groups = np.repeat(np.array([read[at][0] for at in part]), sizes[part])
+            places = np.concatenate([read[at][1].places for at in part])
+            counts = np.concatenate([read[at][1].counts for at in part])
+            slots = lazy.slots[groups]
+            kept = slots >= 0
+            tables = lazy.tables.reshape(-1, self._depth * self._width)
+            np.add.at(tables, (slots[kept], places[kept]), counts[kept])
+            rows = np.flatnonzero(~kept)
+            lazy.make_room(len(rows))
+            lines = lazy.log[lazy.lines : lazy.lines + len(rows)]
+            lines[:, 0], lines[:, 1], lines[:, 2] = groups[rows], places[rows], counts[rows]
+            lines[:, 3] = kernels.PLACE
+            np.add.at(lazy.logged, groups[rows], 1)
+            lazy.logged_up_to(lazy.lines + len(rows))
 
     def to_arrow(self) -> pa.Array:
         """The bytes of `CountMin.to_bytes`, one sketch a group, as `binary` (`large_binary` beyond 2 GiB)."""
