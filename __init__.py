@@ -129,7 +129,6 @@ if TYPE_CHECKING:
     from .sketches.theta import Theta as Theta
     from .sketches.theta import Tuple as Tuple
     from .spark_udafs.frames import sketch as sketch
-    from .spark_udafs.frames import window as window
     from .spark_udafs.functions.registering import register as register
     from .spark_udafs.parquet.sketching import sketch_parquet as sketch_parquet
     from .spark_udafs.rollup import rollup as rollup
@@ -142,6 +141,7 @@ if TYPE_CHECKING:
     from .spark_udafs.tables import as_frame as as_frame
     from .spark_udafs.tables import as_table as as_table
     from .spark_udafs.tables import with_definitions as with_definitions
+    from .spark_udafs.windows import window as window
     from .stream import Stream as Stream
     from .together import run_together as run_together
     from .together import start_together as start_together
@@ -218,7 +218,7 @@ _EXPORTS: dict[str, str] = {
     "sketch_parquet": ".spark_udafs.parquet.sketching",
     "start_together": ".together",
     "text": ".operators.formats.text",
-    "window": ".spark_udafs.frames",
+    "window": ".spark_udafs.windows",
     "with_definitions": ".spark_udafs.tables",
     "write": ".spark_udafs.run",
 }

@@ -19,10 +19,11 @@ import polars as pl
 from streamgauge import distinct, kll_quantiles, quantiles, top_k
 from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.spark_udafs import frames
-from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.merge import plan as merge_plan
 from streamgauge.spark_udafs.merge.buckets import BucketedPartials
 from streamgauge.spark_udafs.session import session
+from streamgauge.spark_udafs.windows import window
 
 KEYS, WINDOWS, ROWS, BATCHES = 1_000, 10, 200_000, 7
 MINUTE_US = 60_000_000
@@ -67,7 +68,7 @@ def micro_batches(spark: Any, folder: Path, asked: Aggregate) -> tuple[float, fl
     return statistics.median(took[2:BATCHES]), took[BATCHES + 1]
 
 
-def in_buckets(schema: Any, columns: Any) -> BucketedPartials:
+def in_buckets(schema: Any, columns: Any, streaming: bool) -> BucketedPartials:
     """The plan that is made only where Catalyst can't merge, for all."""
     return BucketedPartials(schema)
 

@@ -1,6 +1,6 @@
 """Any DataFrame into a table of sketches: sketched where its rows are, merged inside Spark.
 
-    table = sketch(posts).groupBy("lang", window("created_at", "1 minute")).agg(users=distinct("user_id"))
+    table = sketch(posts).groupBy("lang", F.window("created_at", "1 minute")).agg(users=distinct("user_id"))
     query(as_table(table))    # brings the table to the driver and answers it
 
 This works on batch and streaming DataFrames, on classic Spark and on Spark Connect. Say here how late the
@@ -10,8 +10,6 @@ on the DataFrame itself: Spark forgets it where rows become sketches.
 
 from __future__ import annotations
 
-import math
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,84 +21,31 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import ArrayType, StringType, StructType
+from pyspark.sql.types import ArrayType, StringType, StructField
 
 from ..operators.definition import aggregates as ask
 from ..operators.definition.aggregate import Aggregate
 from ..operators.definition.checked import check_keys, typed_aggregates
 from ..operators.definition.description import VERSION
-from ..operators.definition.durations import microseconds, written
 from ..operators.definition.sources import FrameSource
 from ..operators.definition.text import type_text
 from ..operators.definition.windows import Paned, Tumbling
 from ..operators.sketching.lateness import broken_clocks
 from ..operators.sketching.panes import Panes
-from ..operators.table.schema import START, key_type, table_schema
+from ..operators.table.schema import END, START, key_type, table_schema
 from ..operators.table.windows import TableWindows
+from .asked import AskedOfFrame
 from .definitions import labelled, remembering
-from .merge.forms import quoted
-from .merge.partials import Partials
+from .merge.partials import Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
+from .windows import Sessions, Windows, windows_of_column
 
-EVENT, _LATEST = "__event", "__latest"
-"""The column of event times beside those that are sketched, and the one of each pane's latest."""
+EVENT, _FIRST, _LATEST = "__event", "__first", "__latest"
+"""The column of event times beside those that are sketched, and those of each pane's first and latest."""
 _DAY_US = 86_400_000_000
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a worker makes of the batches of one task."""
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Windows over a DataFrame's time column, made by `window`.
-
-    >>> window("at", "1 hour").definition()
-    {'size': '1h', 'time': 'over "at"'}
-    """
-
-    column: str
-    size_us: int
-    slide_us: int
-    offset_us: int
-
-    @property
-    def pane_us(self) -> int:
-        """The length of panes: each pane lies wholly inside a window or wholly outside it."""
-        return math.gcd(self.size_us, self.slide_us, self.offset_us)
-
-    def over(self, column: str) -> Column:
-        """Spark's own window over a column."""
-        size, slide, offset = (f"{us} microseconds" for us in (self.size_us, self.slide_us, self.offset_us))
-        return F.window(column, size, slide, offset)
-
-    def definition(self) -> dict[str, str]:
-        """As plain JSON."""
-        told = {"size": written(self.size_us), "time": f'over "{self.column}"'}
-        if self.slide_us != self.size_us:
-            told["slide"] = f"every {written(self.slide_us)}"
-        if self.offset_us:
-            told["start"] = f"from {written(self.offset_us)}"
-        return told
-
-
-def window(
-    timeColumn: str, windowDuration: str, slideDuration: str | None = None, startTime: str | None = None
-) -> Windows:
-    """Windows like those of `pyspark.sql.functions.window`; durations as there (``"1 minute"``), or ``"1m"``.
-
-    Raises `ValueError` for text that is not a duration, and for a slide longer than the window.
-
-    >>> window("at", "1 hour", "15 minutes").pane_us == 15 * 60_000_000
-    True
-    """
-    size = duration(windowDuration)
-    slide = size if slideDuration is None else duration(slideDuration)
-    if not 0 < slide <= size:
-        raise ValueError(
-            f"window: a slide of {slideDuration} doesn't fit windows of {windowDuration}; it must be longer "
-            "than 0 and at most the window's length"
-        )
-    return Windows(timeColumn, size, slide, 0 if startTime is None else duration(startTime))
 
 
 def sketch(frame: DataFrame) -> Sketching:
@@ -110,13 +55,15 @@ def sketch(frame: DataFrame) -> Sketching:
     workers sketch the rows in Arrow batches, then Spark merges the sketches.
 
     >>> import polars as pl
-    >>> from streamgauge import as_table, distinct, query, window
+    >>> from pyspark.sql import functions as F
+    >>> from streamgauge import as_table, distinct, query
     >>> rows = [("ann", "2026-01-01 00:00:10"), ("bob", "2026-01-01 00:00:20"), ("ann", "2026-01-01 00:01")]
     >>> posts = spark.createDataFrame(rows, "user string, at string")
-    >>> minutes = sketch(posts).groupBy(window("at", "1 minute")).agg(users=distinct("user"))
+    >>> by_minute = sketch(posts).groupBy(F.window("at", "1 minute"))
+    >>> minutes = by_minute.agg(n=F.count("*"), users=distinct("user"))
     >>> answers = query(as_table(minutes)).sort("window_start")
-    >>> answers["users"].struct.field("estimate").round(2).to_list()
-    [2.0, 1.0]
+    >>> answers["n"].to_list(), answers["users"].struct.field("estimate").round(2).to_list()
+    ([2, 1], [2.0, 1.0])
     """
     return Sketching(frame)
 
@@ -127,125 +74,161 @@ class Sketching:
 
     frame: DataFrame
     lateness: tuple[str, str] | None = None
-    keys: tuple[str, ...] = ()
-    windows: Windows | None = None
+    keys: tuple[str | Column, ...] = ()
+    windows: Windows | Sessions | None = None
+    mode: Mode = "append"
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> Sketching:
         """Like `DataFrame.withWatermark`: how long a window of a streaming DataFrame waits for late rows."""
         return replace(self, lateness=(eventTime, delayThreshold))
 
-    def groupBy(self, *keys: str | Windows) -> Sketching:
-        """Group by columns, and by at most one `window`.
+    def outputMode(self, outputMode: Mode) -> Sketching:
+        """Like `DataStreamWriter.outputMode`, which must be given the same.
 
-        Raises `ValueError` for a second window, and `TypeError` for anything but columns' names and a window.
+        A stream's state is laid out for its mode where our own merge keeps it (`merge.buckets`), and without
+        a watermark or windows there is no mode but ``"update"`` and ``"complete"``. Raises `ValueError` for
+        anything but ``"append"``, ``"update"`` and ``"complete"``.
         """
-        windows = [key for key in keys if isinstance(key, Windows)]
+        if outputMode not in ("append", "update", "complete"):
+            raise ValueError(f'outputMode: {outputMode!r} is not one of "append", "update" and "complete"')
+        return replace(self, mode=outputMode)
+
+    def groupBy(self, *keys: str | Column | Windows | Sessions) -> Sketching:
+        """Group by columns, and by at most one `F.window`, `F.session_window` or `window`.
+
+        Columns are named as for `DataFrame.groupBy`, nested ones and those in backticks as well, and may be
+        expressions. Raises `ValueError` for a second window, and for one whose time is not a column or whose
+        length differs from row to row; raises `TypeError` for anything else.
+        """
+        names: list[str | Column] = []
+        windows: list[Windows | Sessions] = []
+        for key in keys:
+            if not isinstance(key, str | Column | Windows | Sessions):
+                raise TypeError(f"groupBy takes names of columns, columns and a window, got {key!r}")
+            found = windows_of_column(key) if isinstance(key, Column) else key
+            if isinstance(found, Windows | Sessions):
+                windows.append(found)
+            elif isinstance(key, str | Column):
+                names.append(key)
         if len(windows) > 1:
             raise ValueError("groupBy: a table has one kind of window; make another table for the other")
-        names = tuple(key for key in keys if isinstance(key, str))
-        if len(names) + len(windows) != len(keys):
-            raise TypeError(
-                "groupBy takes names of columns and a window; name expressions with withColumn first"
-            )
-        return replace(self, keys=names, windows=windows[0] if windows else None)
+        return replace(self, keys=tuple(names), windows=windows[0] if windows else None)
 
-    def agg(self, **aggregates: Aggregate) -> DataFrame:
+    def agg(self, **aggregates: Aggregate | Column) -> DataFrame:
         """The table of sketches: window_start, window_end, the keys, and a column for each aggregate.
+
+        Beside this package's aggregates it takes Spark's exact ones that can be merged: `F.count`, `F.sum`,
+        `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions (`asked` says what becomes of
+        them). Decimals are counted as their text by aggregates that count equal values.
 
         Without a window all rows are in a single one, from 1678-01-01 to 2262-01-01, which stands for all
         time. Raises `ValueError` for columns that don't exist, for a streaming DataFrame without windows or
-        a watermark, and for one that needs its state in RocksDB where it isn't (`merge.buckets`); raises
-        `TypeError` for columns that an aggregate can't take.
+        a watermark in append mode, and for one that needs its state in RocksDB where it isn't
+        (`merge.buckets`); raises `TypeError` for columns that an aggregate can't take.
         """
-        self._check(aggregates)
-        columns = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]
-        rows = self.frame.select(*map(_column, dict.fromkeys(columns)), self._event().alias(EVENT))
-        self._check_collations(rows.schema, aggregates)
-        schema = to_arrow_schema(rows.schema, timezone="UTC")
+        asked = AskedOfFrame.of(self.frame, self.keys, aggregates)
+        time = None if self.windows is None else asked.columns.named(self.windows.column)
+        self._check(asked, time)
+        event = F.timestamp_micros(F.lit(0)) if time is None else asked.columns[time].cast("timestamp")
+        # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
+        names = [*asked.names(), EVENT]
+        selected = [*(asked.columns[name] for name in asked.names()), event]
+        rows = self.frame.select(*(column.alias(f"c{at}") for at, column in enumerate(selected)))
+        _check_collations(dict(zip(names, rows.schema)), asked.keys, asked.aggregates)
+        schema = _renamed(to_arrow_schema(rows.schema, timezone="UTC"), names)
         known = _columns_of(schema)
-        check_keys("groupBy", self.keys, known)
+        check_keys("groupBy", asked.keys, known)
         types = {field.name: field.type for field in known.to_frame().to_arrow().schema}
-        keys = {key: key_type(types[key]) for key in self.keys}
-        asked = typed_aggregates(aggregates, self.keys, types)
-        plan = partials_of(table_schema(keys, asked, self._windows()), types)
-        latest = {_LATEST: ask.max(EVENT).typed(types[EVENT])}
-        work = _sketching(table_schema(keys, {**asked, **latest}, None), self._pane(), plan, schema)
-        partials = self._partials(rows, work, plan.schema)
-        if self.windows is None:
-            return merge_whole(partials, plan)
-        if self.lateness is not None and self.frame.isStreaming:
-            definition = self._definition(known, asked)
-            partials = remembering(partials, definition).withWatermark(START, self.lateness[1])
-            return labelled(merge_timed(partials, plan, self.windows.over(START)), definition)
-        return merge_timed(partials, plan, self.windows.over(START))
+        keys = {key: key_type(types[key]) for key in asked.keys}
+        typed = typed_aggregates(asked.aggregates, asked.keys, types)
+        windows = TableWindows.all_time() if self.windows is None else self.windows.of_table()
+        plan = partials_of(table_schema(keys, typed, windows), types, self.frame.isStreaming)
+        times = {_LATEST: ask.max(EVENT)}
+        if isinstance(self.windows, Sessions):
+            times[_FIRST] = ask.min(EVENT)
+        kept = {**typed, **{name: one.typed(types[EVENT]) for name, one in times.items()}}
+        work = _sketching(table_schema(keys, kept, None), self._panes(), self.windows, plan, schema)
+        partials = self._partials(rows, schema, work, plan.schema)
+        if not self.frame.isStreaming:
+            return self._merged(partials, plan)
+        definition = self._definition(known, asked.keys, typed)
+        partials = remembering(partials, definition)
+        if self.lateness is not None:
+            partials = partials.withWatermark(START, self.lateness[1])
+        return labelled(self._merged(partials, plan), definition)
 
-    def _partials(self, rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-        """The partial rows that `work` makes of rows, in a task of where they are."""
+    def _partials(self, rows: DataFrame, taken: pa.Schema, work: Work, schema: pa.Schema) -> DataFrame:
+        """The partial rows that `work` makes of the columns `taken`, in a task of where the rows are."""
         return rows.mapInArrow(work, from_arrow_schema(schema))
 
-    def _definition(self, columns: pl.Schema, asked: Mapping[str, Aggregate]) -> dict[str, Any]:
+    def _merged(self, partials: DataFrame, plan: Partials) -> DataFrame:
+        if self.windows is None:
+            return merge_whole(partials, plan, self.mode)
+        return merge_timed(partials, plan, self.windows.over_partials(), self.mode)
+
+    def _definition(
+        self, columns: pl.Schema, keys: Iterable[str], asked: Mapping[str, Aggregate]
+    ) -> dict[str, Any]:
         """All that decides whether sketches can be merged, as plain JSON."""
-        assert self.windows is not None
-        return {
+        told: dict[str, Any] = {
             "version": VERSION,
             "source": FrameSource(columns).definition(),
-            "keys": [[key, type_text(columns[key])] for key in self.keys],
+            "keys": [[key, type_text(columns[key])] for key in keys],
             "aggregates": {name: a.definition() for name, a in asked.items()},
-            "window": self.windows.definition(),
         }
-
-    def _event(self) -> Column:
-        if self.windows is None:
-            return F.timestamp_micros(F.lit(0))
-        return F.col(quoted(self.windows.column)).cast("timestamp")
-
-    def _check(self, aggregates: dict[str, Aggregate]) -> None:
-        if not aggregates:
-            raise ValueError('agg: nothing is asked; name an aggregate, such as users=distinct("user")')
-        known = self.frame.columns
-        asked = [*self.keys, *(column for a in aggregates.values() for column in a.columns)]
         if self.windows is not None:
-            asked.append(self.windows.column)
-        if missing := [name for name in asked if name not in known]:
-            raise ValueError(
-                f"agg: no column {', '.join(map(repr, missing))}; the DataFrame has {', '.join(known)}"
-            )
-        if not self.frame.isStreaming:
+            told["window"] = self.windows.definition()
+        if self.mode != "append":
+            told["mode"] = self.mode
+        return told
+
+    def _check(self, asked: AskedOfFrame, time: str | None) -> None:
+        """Raise `ValueError` for a stream whose windows would never be complete."""
+        if not self.frame.isStreaming or self.mode == "complete":
             return
-        if self.windows is None:
-            raise ValueError('a streaming DataFrame needs windows: groupBy(window("created_at", "1 minute"))')
-        if self.lateness is None or self.lateness[0] != self.windows.column:
+        if self.windows is None and self.mode == "append":
+            raise ValueError(
+                'a streaming DataFrame needs windows: groupBy(F.window("created_at", "1 minute")); without '
+                'them give results that change: sketch(df).outputMode("update")'
+            )
+        if isinstance(self.windows, Sessions) and self.mode == "update":
+            raise ValueError(
+                'groupBy: Spark has no sessions in update mode, only in "append" and "complete"; '
+                "say one of these in outputMode(...)"
+            )
+        late = None if self.lateness is None else asked.columns.named(self.lateness[0])
+        if self.windows is not None and late != time:
             raise ValueError(
                 "a streaming DataFrame needs to know when its windows are complete: "
                 f'sketch(df).withWatermark("{self.windows.column}", "10 seconds")'
             )
 
-    def _check_collations(self, schema: StructType, aggregates: dict[str, Aggregate]) -> None:
-        compared = {
-            column: name for name, a in aggregates.items() for column in a.columns if a.name != "count"
-        }
-        compared.update({key: f"groupBy({key!r})" for key in self.keys})
-        for column, where in compared.items():
-            kind = schema[column].dataType
-            while isinstance(kind, ArrayType):
-                kind = kind.elementType
-            if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
-                raise TypeError(
-                    f"{where}: {column!r} has the collation {kind.collation}, under which Spark takes "
-                    "different strings as equal; a sketch counts them apart. Select lower(...) of it, or "
-                    "collate(..., 'UTF8_BINARY'), first"
-                )
+    def _panes(self) -> Paned:
+        """The panes that rows are sketched by."""
+        if self.windows is None:
+            return Tumbling.of_length(_DAY_US)
+        return self.windows.panes(self.frame.isStreaming)
 
-    def _windows(self) -> TableWindows:
-        """The windows of the table."""
-        windows = self.windows
-        if windows is None:
-            return TableWindows.all_time()
-        return TableWindows.of(windows.size_us, windows.slide_us, windows.offset_us)
 
-    def _pane(self) -> Paned:
-        """The panes that those windows are made of."""
-        return Tumbling.of_length(_DAY_US if self.windows is None else self.windows.pane_us)
+def _renamed(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    return pa.schema([field.with_name(name) for field, name in zip(schema, names)])
+
+
+def _check_collations(
+    schema: Mapping[str, StructField], keys: Iterable[str], aggregates: Mapping[str, Aggregate]
+) -> None:
+    compared = {column: name for name, a in aggregates.items() for column in a.columns if a.name != "count"}
+    compared.update({key: f"groupBy({key!r})" for key in keys})
+    for column, where in compared.items():
+        kind = schema[column].dataType
+        while isinstance(kind, ArrayType):
+            kind = kind.elementType
+        if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+            raise TypeError(
+                f"{where}: {column!r} has the collation {kind.collation}, under which Spark takes "
+                "different strings as equal; a sketch counts them apart. Select lower(...) of it, or "
+                "collate(..., 'UTF8_BINARY'), first"
+            )
 
 
 def _columns_of(schema: pa.Schema) -> pl.Schema:
@@ -255,13 +238,15 @@ def _columns_of(schema: pa.Schema) -> pl.Schema:
     return rows.schema
 
 
-def _sketching(kept: pa.Schema, window: Paned, plan: Partials, schema: pa.Schema) -> Work:
+def _sketching(
+    kept: pa.Schema, window: Paned, windows: Windows | Sessions | None, plan: Partials, schema: pa.Schema
+) -> Work:
     """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         panes = Panes(kept, window, salt=_salt())
         for batch in batches:
-            rows = pl.from_arrow(pa.Table.from_batches([batch]).cast(schema))
+            rows = pl.from_arrow(pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema))
             assert isinstance(rows, pl.DataFrame)
             # As for Spark's own windows, rows without a time are in none; nor are years that no engine knows.
             if rows[EVENT].null_count():
@@ -272,13 +257,24 @@ def _sketching(kept: pa.Schema, window: Paned, plan: Partials, schema: pa.Schema
                 rows, times = rows.filter(pl.Series(~broken)), times[~broken]
             if len(times):
                 panes.add(rows, times)
-        table = panes.take()
-        # A partial row gets the time of the pane's latest row. Spark then assigns its windows and moves its
-        # watermark as it would for the rows themselves.
-        latest = table.column(_LATEST)
-        yield from plan.batches(table.set_column(0, START, latest).drop_columns([_LATEST]))
+        yield from plan.batches(_timed(panes.take(), windows))
 
     return run
+
+
+def _timed(table: pa.Table, windows: Windows | Sessions | None) -> pa.Table:
+    """The table of a task's panes with the times of its rows, as which Spark takes them.
+
+    A pane gets the time of its latest row: Spark then assigns its windows and moves its watermark as it would
+    for the rows themselves. A piece of a session begins with its first row and ends a gap after its last.
+    """
+    latest = table.column(_LATEST).combine_chunks()
+    table = table.drop_columns([_LATEST])
+    if not isinstance(windows, Sessions):
+        return table.set_column(0, START, latest)
+    end = pa.array(latest.view(pa.int64()).to_numpy() + windows.gap_us).view(latest.type)
+    first = table.column(_FIRST)
+    return table.drop_columns([_FIRST]).set_column(0, START, first).set_column(1, END, end)
 
 
 def _salt() -> int:
@@ -289,32 +285,3 @@ def _salt() -> int:
     places = ("sql.streaming.queryId", "streaming.sql.batchId")
     told = [task.getLocalProperty(place) or "" for place in places]
     return zlib.crc32("/".join([*told, str(task.stageId()), str(task.partitionId())]).encode())
-
-
-def _column(name: str) -> Column:
-    return F.col(quoted(name))
-
-
-def duration(text: str) -> int:
-    """A length of time in Spark's notation or ours, in microseconds.
-
-    >>> duration("1 minute"), duration("90s")
-    (60000000, 90000000)
-    """
-    spelled = re.sub(
-        r"(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week)s?\b",
-        lambda found: found[1] + _UNITS[found[2]],
-        text.strip().lower(),
-    )
-    return microseconds(re.sub(r"\s", "", spelled))
-
-
-_UNITS = {
-    "microsecond": "us",
-    "millisecond": "ms",
-    "second": "s",
-    "minute": "m",
-    "hour": "h",
-    "day": "d",
-    "week": "w",
-}

@@ -25,11 +25,11 @@ from ..operators.table.schema import (
 from ..operators.table.windows import TableWindows, edges, windows_told, within
 from ..sketches.core.protocol import SketchError
 from .definitions import labelled, remembering
-from .frames import duration
 from .merge.forms import quoted
 from .merge.partials import Partials
 from .merge.plan import merge_edged, merge_timed, partials_of_table
 from .tables import schema_of_frame
+from .windows import duration
 
 
 def rollup(

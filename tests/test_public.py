@@ -25,11 +25,12 @@ import pytest
 import streamgauge
 from streamgauge.operators.consumer.results import StreamResults
 from streamgauge.operators.families import FAMILIES
-from streamgauge.spark_udafs.frames import Sketching, Windows
+from streamgauge.spark_udafs.frames import Sketching
 from streamgauge.spark_udafs.running import Running
+from streamgauge.spark_udafs.windows import Sessions, Windows
 
 # Not exported, but given by exported functions, which show the example.
-GIVEN = [Running, Sketching, StreamResults, Windows]
+GIVEN = [Running, Sessions, Sketching, StreamResults, Windows]
 
 ERROR = re.compile(r"\b(errors?|within|off by|at most|bounds?|[Ee]xact(ly)?)\b")
 CONFIDENCE = re.compile(

@@ -10,7 +10,8 @@ import pyarrow as pa
 from .aggregate import Aggregate
 from .inputs import check_input
 
-_RESERVED = ("window_start", "window_end")
+RESERVED = ("window_start", "window_end")
+"""Columns that every table of sketches has."""
 
 
 def check_keys(verb: str, keys: Sequence[str], columns: Mapping[str, pl.DataType]) -> None:
@@ -44,7 +45,7 @@ def typed_aggregates(
     for name, asked in aggregates.items():
         if not isinstance(asked, Aggregate):
             raise TypeError(f'agg: {name!r} is {asked!r}; ask for an aggregate, such as distinct("user")')
-        if name in keys or name in _RESERVED:
+        if name in keys or name in RESERVED:
             raise ValueError(f"agg: {name!r} is already a column of the table; choose another name")
         if asked.column is None and asked.name != "count":
             raise ValueError(f"agg: {asked.name} of {name!r} needs a column")

@@ -13,23 +13,23 @@ two, so Spark's default of 200 is slow on few cores.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame, GroupedData, Row
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ...operators.sketching.grouping import hash_keys
+from ...operators.sketching.grouping import GroupIndex, hash_keys
 from ...operators.sketching.lateness import YEAR_10000
 from ...operators.table.merge import Accumulator
-from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, to_ipc
+from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, keys_of, to_ipc
 from ...operators.table.windows import ALL_TIME, windows_told
 from ..definitions import check_same, pack
 from .forms import quoted, spark_type
-from .partials import Partials
+from .partials import Mode, Partials
 
 BUCKETS = 16
 """The number of buckets of each window. It never changes, since a checkpoint's state is found by bucket."""
@@ -54,6 +54,7 @@ class BucketedPartials(Partials):
         )
         keys = [table.column(key).combine_chunks() for key in self.keys]
         buckets = (hash_keys(keys, len(starts))[1] % np.uint64(BUCKETS)).astype(np.int64)
+        ends = self.together(ends)
         order = np.lexsort((starts, buckets, ends))
         starts, ends, buckets = starts[order], ends[order], buckets[order]
         table = table.take(pa.array(order)).combine_chunks().cast(self.table)
@@ -71,7 +72,11 @@ class BucketedPartials(Partials):
         }
         yield self._batch(columns, len(firsts))
 
-    def merged(self, rows: DataFrame, windows: list[Column]) -> DataFrame:
+    def together(self, ends: np.ndarray) -> np.ndarray:
+        """A time for each row, by which rows may be in one part: as one they are late, and in one window."""
+        return ends
+
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`. Raises `ValueError` in a stream whose state isn't kept in RocksDB."""
         # The column that carries the watermark stays as it is: Spark drops late rows by it.
         if len(windows) == 2:
@@ -85,15 +90,42 @@ class BucketedPartials(Partials):
             rows = rows.withColumn("__timed", F.lit(None))
             start, end = map(F.lit, ALL_TIME)
         rows = rows.select("__timed", "__bucket", start.alias("__start"), end.alias("__end"), "__table")
-        buckets = rows.groupBy("__bucket", "__start", "__end")
-        schema = pa.schema([pa.field(f.name, spark_type(f.type, f.name)) for f in self.table])
-        columns = from_arrow_schema(schema)
-        if rows.isStreaming:
-            _check_state_store(rows)
-            closed = buckets.transformWithState(BucketMerge(self.table), _STATE, "append", "EventTime")
-            merged = closed.mapInArrow(_unpacking(self.table, schema), columns)
-        else:
-            merged = buckets.applyInArrow(_merging(self.table, schema), columns)
+        return self.in_groups(rows, WindowMerge(self.table, mode, bool(windows)), mode)
+
+    def in_groups(self, rows: DataFrame, merging: BucketMerge, mode: Mode) -> DataFrame:
+        """The table of sketches of parts that are merged by their bucket, and what else `merging` names."""
+        groups = rows.groupBy(*merging.by)
+        if not rows.isStreaming:
+            columns = self._spark_columns()
+            merged = groups.applyInArrow(_merging(merging, columns), from_arrow_schema(columns))
+            return self._of_columns(merged)
+        if mode == "complete":
+            return self.listed(groups, merging)
+        _check_state_store(rows)
+        time = "EventTime" if merging.timed else "None"
+        return self._of_tables(groups.transformWithState(merging, _STATE, mode, time))
+
+    def listed(self, groups: GroupedData, merging: BucketMerge) -> DataFrame:
+        """The table of sketches of all groups of a stream at each micro-batch.
+
+        Spark's own aggregate has no watermark in this mode. It keeps the parts of all micro-batches.
+        """
+        parts = groups.agg(F.collect_list("__table").alias("__tables"))
+        columns = self._spark_columns()
+        merged = parts.mapInArrow(_merging_lists(merging, columns), from_arrow_schema(columns))
+        return self._of_columns(merged)
+
+    def _spark_columns(self) -> pa.Schema:
+        """The table's columns in the types in which Spark holds them."""
+        return pa.schema([pa.field(f.name, spark_type(f.type, f.name)) for f in self.table])
+
+    def _of_tables(self, tables: DataFrame) -> DataFrame:
+        columns = self._spark_columns()
+        return self._of_columns(
+            tables.mapInArrow(_unpacking(self.table, columns), from_arrow_schema(columns))
+        )
+
+    def _of_columns(self, merged: DataFrame) -> DataFrame:
         edges = [F.col(START), F.col(END)]
         return self._named(merged, edges, {name: F.col(quoted(name)) for name in self.aggregates})
 
@@ -113,43 +145,87 @@ def _check_state_store(rows: DataFrame) -> None:
 
 
 class BucketMerge(StatefulProcessor):
-    """One bucket of a window: keeps its table and emits it when the watermark reaches the window's end."""
+    """One bucket's tables in the state of a stream, or all of a batch's; how they merge, subclasses say.
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
+    In a stream that is not `timed` nothing is ever complete.
+    """
+
+    by: ClassVar[tuple[str, ...]]
+    """The columns of parts by which they are merged."""
+
+    def __init__(self, schema: pa.Schema, mode: Mode, timed: bool) -> None:
+        self.schema = schema
+        self.mode = mode
+        self.timed = timed
+
+    def fold(self, parts: Iterable[bytes], key: Any) -> pa.Table:
+        """Parts merged, whose columns `by` have these values. Raises `ChangedDefinition`."""
+        raise NotImplementedError
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark with the handle to the state."""
         self._handle = handle
         self._table = handle.getValueState("table", _STATE)
 
+
+class WindowMerge(BucketMerge):
+    """One bucket of a window: keeps its table and emits it when the watermark reaches the window's end.
+
+    In update mode it emits the groups that change, whenever they do.
+    """
+
+    by = ("__bucket", "__start", "__end")
+
+    def fold(self, parts: Iterable[bytes], key: Any) -> pa.Table:
+        """See `BucketMerge.fold`."""
+        _, start, end = key
+        return _fold(self.schema, parts, start, end)
+
     # Spark calls both by these parameters' names.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Merge a micro-batch's parts into the state."""
-        _, start, end = key
         parts = [row["__table"] for row in rows]
         held = self._table.get()
-        if held is None:
-            self._handle.registerTimer(-(-end // 1000))
-        else:
+        if held is not None:
             parts.append(held[0])
-        self._table.update((to_ipc(_fold(self._schema, parts, start, end)),))
-        return iter(())
+        elif self.timed:
+            self._handle.registerTimer(-(-key[2] // 1000))
+        merged = self.fold(parts, key)
+        self._table.update((to_ipc(merged),))
+        if self.mode != "update":
+            return iter(())
+        new = joined_parts(self.schema, parts if held is None else parts[:-1])
+        return iter([Row(table=to_ipc(_of_groups_in(merged, new)))])
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """Emit the table of a complete window."""
+        """Emit the table of a complete window, unless each change of it was."""
         held = self._table.get()
         self._table.clear()
-        return iter([] if held is None else [Row(table=held[0])])
+        return iter([] if held is None or self.mode == "update" else [Row(table=held[0])])
 
 
 def _fold(schema: pa.Schema, parts: Iterable[bytes], start: int, end: int) -> pa.Table:
     """The parts of one window merged. Raises `ChangedDefinition` for those of another definition."""
-    table = pa.concat_tables([_same(from_ipc(part), schema) for part in parts])
+    table = joined_parts(schema, parts)
     rows = table.num_rows
     merged = Accumulator(schema)
     merged.fold_as(table, np.full(rows, start, np.int64), np.full(rows, end - start, np.int64))
     return merged.table()
+
+
+def _of_groups_in(table: pa.Table, other: pa.Table) -> pa.Table:
+    """The rows of a window's table whose groups are in another."""
+    index = GroupIndex()
+    for one in (other, table):
+        keys = [one.column(name).combine_chunks() for name in keys_of(table.schema)]
+        known = len(index)
+        numbers = index.number(np.zeros(one.num_rows, np.int64), keys)
+    return table.filter(pa.array(numbers < known))
+
+
+def joined_parts(schema: pa.Schema, parts: Iterable[bytes]) -> pa.Table:
+    """The rows of parts. Raises `ChangedDefinition` for those of another definition."""
+    return pa.concat_tables([_same(from_ipc(part), schema) for part in parts])
 
 
 def _same(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -168,10 +244,21 @@ def _definition(schema: pa.Schema, windows: bool) -> dict[str, Any]:
     return {**definition_of(schema), "window": told and told.definition()}
 
 
-def _merging(own: pa.Schema, schema: pa.Schema) -> Any:
+def _merging(merging: BucketMerge, schema: pa.Schema) -> Any:
     def merge(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        _, start, end = (scalar.as_py() for scalar in key)
-        return _fold(own, (part.as_buffer() for part in rows.column("__table")), start, end).cast(schema)
+        parts = (part.as_buffer() for part in rows.column("__table"))
+        return merging.fold(parts, [scalar.as_py() for scalar in key]).cast(schema)
+
+    return merge
+
+
+def _merging_lists(merging: BucketMerge, schema: pa.Schema) -> Any:
+    def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in range(batch.num_rows):
+                parts = (part.as_buffer() for part in batch.column("__tables")[row])
+                key = [batch.column(name)[row].as_py() for name in merging.by]
+                yield from merging.fold(parts, key).cast(schema).to_batches()
 
     return merge
 

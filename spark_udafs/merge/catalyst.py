@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from ...operators.table.schema import END, START
 from ...operators.table.windows import ALL_TIME
 from .forms import SampleForm, forms_of, quoted, spark_type
-from .partials import Partials
+from .partials import Mode, Partials
 
 
 class NativePartials(Partials):
@@ -50,7 +50,7 @@ class NativePartials(Partials):
             rows.update(zip(form.columns[1:], items))
             yield self._batch(rows, len(parents))
 
-    def merged(self, rows: DataFrame, windows: list[Column]) -> DataFrame:
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`."""
         keys = [F.col(quoted(key)) for key in self.keys]
         aggregates = [F.expr(sql).alias(name) for form in self.forms for name, sql in form.merged().items()]

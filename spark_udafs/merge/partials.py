@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -25,6 +26,9 @@ from .forms import key_column, quoted
 AHEAD = "3000000 days"
 AHEAD_US = 3_000_000 * 86_400_000_000
 """`AHEAD` in microseconds, longer than from 1970 to the year 10,000."""
+
+Mode = Literal["append", "update", "complete"]
+"""Spark's output modes of a stream: complete windows, changed ones at each micro-batch, or all of them."""
 
 ACCOUNT = ("read", "counted", "filtered", "late", "dead_lettered")
 """The fields of an account; in partial rows their columns' names begin with two underscores."""
@@ -56,11 +60,11 @@ class Partials(ABC):
         """The partial rows of a table of sketches. No batch is empty, as Spark may take that for the end."""
 
     @abstractmethod
-    def merged(self, rows: DataFrame, windows: list[Column]) -> DataFrame:
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """The table of sketches of partial rows.
 
         `windows` holds the rows' own start and end, or one column, which is Spark's window over their start,
-        or nothing where all rows are in one window.
+        or nothing where all rows are in one window. `mode` is the output mode that a stream will have.
         """
 
     def announcement(

@@ -14,21 +14,28 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ...operators.table.schema import END, START, aggregates_of
+from ...operators.table.windows import windows_told
 from .buckets import BucketedPartials
 from .catalyst import NativePartials
-from .partials import ACCOUNT, AHEAD, PROGRESS, Partials, real_rows
+from .partials import ACCOUNT, AHEAD, PROGRESS, Mode, Partials, real_rows
+from .sessions import BucketedSessions
 
 OBSERVED = "streamgauge"
 """The name under which a query's observed metrics hold the account and the progress."""
 
 
-def partials_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> Partials:
+def partials_of(schema: pa.Schema, columns: Mapping[str, pa.DataType], streaming: bool = True) -> Partials:
     """How a table of this schema travels and is merged; `columns` are the types of the aggregated columns.
+
+    In a batch, which has no late rows, sessions travel in fewer pieces.
 
     Raises `TypeError` for columns of types that Spark doesn't have.
     """
     if all(asked.family.spark_merge for asked in aggregates_of(schema).values()):
         return NativePartials(schema, columns)
+    windows = windows_told(schema)
+    if windows is not None and windows.kind == "session":
+        return BucketedSessions(schema, windows.length_us, streaming)
     return BucketedPartials(schema)
 
 
@@ -62,11 +69,11 @@ def merge_edged(partials: DataFrame, plan: Partials) -> DataFrame:
     return plan.merged(partials, [F.col(START), F.col(END)])
 
 
-def merge_timed(partials: DataFrame, plan: Partials, window: Column) -> DataFrame:
+def merge_timed(partials: DataFrame, plan: Partials, window: Column, mode: Mode = "append") -> DataFrame:
     """The table of sketches of partial rows that Spark itself puts into windows, by `window`."""
-    return plan.merged(partials, [window.alias("__window")])
+    return plan.merged(partials, [window.alias("__window")], mode)
 
 
-def merge_whole(partials: DataFrame, plan: Partials) -> DataFrame:
+def merge_whole(partials: DataFrame, plan: Partials, mode: Mode = "append") -> DataFrame:
     """The table of sketches of partial rows that are all in one window, `ALL_TIME`."""
-    return plan.merged(partials, [])
+    return plan.merged(partials, [], mode)

@@ -75,20 +75,23 @@ class ParquetSketching(Sketching):
     where: ds.Expression | None = None
     rows: Stream | None = None
 
-    def _partials(self, rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-        """Partial rows made by the source; `rows` only say what columns `work` takes, and their types."""
+    def _partials(self, rows: DataFrame, taken: pa.Schema, work: Work, schema: pa.Schema) -> DataFrame:
+        """Partial rows made by the source, of the columns that `work` takes."""
         spark = rows.sparkSession
-        taken = to_arrow_schema(rows.schema, timezone="UTC")
-        timed = None
-        if self.windows is not None:
-            timed = self.windows.column
-            if not isinstance(self.frame.schema[timed].dataType, TimestampType):
-                raise TypeError(
-                    f"sketch_parquet: windows need a timestamp, and {timed!r} is "
-                    f"{self.frame.schema[timed].dataType.simpleString()}; make it one in `rows`, as in "
-                    f'Stream.from_batches(...).with_columns({timed}=pl.col("{timed}").cast(pl.Datetime("us", '
-                    '"UTC")))'
-                )
+        timed = None if self.windows is None else self.windows.column
+        needed = [name for name in (*taken.names, timed or EVENT) if name != EVENT]
+        if made := [name for name in needed if name not in self.frame.columns]:
+            raise ValueError(
+                f"sketch_parquet: {', '.join(map(repr, made))} is not a column; it takes columns alone, by "
+                f"their names: {', '.join(self.frame.columns)}. Make others in `rows`, by with_columns"
+            )
+        if timed is not None and not isinstance(self.frame.schema[timed].dataType, TimestampType):
+            raise TypeError(
+                f"sketch_parquet: windows need a timestamp, and {timed!r} is "
+                f"{self.frame.schema[timed].dataType.simpleString()}; make it one in `rows`, as in "
+                f'Stream.from_batches(...).with_columns({timed}=pl.col("{timed}").cast(pl.Datetime("us", '
+                '"UTC")))'
+            )
         columns = self._columns(taken, timed)
         reading = PlannedRead(self.files, columns, self.where, _timed(taken, timed, self.rows, work), schema)
         source = bound(reading)

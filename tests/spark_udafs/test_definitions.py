@@ -13,8 +13,9 @@ import pytest
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.spark_udafs.definitions import ChangedDefinition, check_same, pack
-from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.run import write
+from streamgauge.spark_udafs.windows import window
 
 
 def told(**aggregates: Aggregate) -> str:

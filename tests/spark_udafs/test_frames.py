@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime, time
 from decimal import Decimal
@@ -21,8 +20,9 @@ from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import read_parquet
 from streamgauge.sketches.core.protocol import SketchError
-from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.tables import as_frame, as_table
+from streamgauge.spark_udafs.windows import window
 
 pytestmark = pytest.mark.spark
 
@@ -110,40 +110,6 @@ def test_without_a_window_all_rows_are_in_one(
     users = dict(frame.group_by("lang").agg(pl.col("user").drop_nulls().n_unique()).iter_rows())
     for row in found.iter_rows(named=True):
         assert row["users"]["lower"] <= users[row["lang"]] <= row["users"]["upper"]
-
-
-@either_way
-def test_a_streaming_frame_closes_its_windows_by_its_watermark(
-    spark: Any, frame: pl.DataFrame, tmp_path: Path, more: dict[str, Aggregate]
-) -> None:
-    folder = tmp_path / "rows"
-    folder.mkdir()
-    # The last comes too late: the window of its rows was closed while the one before was read.
-    for number, start in enumerate((0, 600, 1_200, 0)):
-        file = folder / f"{number}.parquet"
-        frame[start : start + 600 if number < 3 else 20].select("at", "user").write_parquet(file)
-        # Spark takes the oldest first; files of one millisecond would come in any order.
-        os.utime(file, (1_700_000_000 + number,) * 2)
-    files = spark.readStream.schema("at timestamp_ntz, user string").option("maxFilesPerTrigger", 1)
-    stream = files.parquet(str(folder)).selectExpr("cast(at as timestamp) as at", "user")
-    asked = sketch(stream).withWatermark("at", "5 seconds").groupBy(window("at", "1 minute"))
-    table = asked.agg(rows=ask.count(), some=ask.sample("user", k=3), **more)
-    name = f"frames_windows_{len(more)}"
-    query_ = (
-        table.selectExpr("window_end", "rows")
-        .writeStream.format("memory")
-        .queryName(name)
-        .outputMode("append")
-    )
-    running = query_.option("checkpointLocation", str(tmp_path / "ck")).trigger(availableNow=True).start()
-    assert running.awaitTermination(120)
-    found = [(row[0].replace(tzinfo=UTC), row[1]) for row in spark.table(name).collect()]
-    at = frame["at"][:1800]
-    ends = at.dt.truncate("1m").dt.offset_by("1m").dt.replace_time_zone("UTC")
-    closed_before = at.max().replace(tzinfo=UTC).timestamp() - 5
-    expected = [(end, n) for end, n in ends.value_counts().iter_rows() if end.timestamp() <= closed_before]
-    assert sorted(found) == sorted(expected)
-    assert len(expected) == 2
 
 
 @pytest.mark.parametrize(

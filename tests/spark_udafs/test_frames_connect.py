@@ -19,6 +19,7 @@ os.environ["SPARK_TESTING"] = "1"  # the server takes a port that is free
 import polars as pl
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import streamgauge.functions as S
 from streamgauge import (
@@ -44,8 +45,8 @@ def tell(name, *found):
 
 # DataFrames, and what Catalyst merges and what it doesn't.
 rows = spark.range(1000).selectExpr("id", "timestamp_seconds(id) at", "cast(id % 7 as string) tag")
-asked = sketch(rows).groupBy(window("at", "10 minutes"))
-found = asked.agg(n=count(), ids=distinct("id"), tags=top_k("tag", k=1), some=sample("id", k=2))
+asked = sketch(rows).groupBy(F.window("at", "10 minutes"))
+found = asked.agg(n=F.count("*"), ids=distinct("id"), tags=top_k("tag", k=1), some=sample("id", k=2))
 table = query(as_table(found)).sort("window_start")
 tell("sketch", table["n"].to_list(), table["tags"].list.len().to_list())
 bucketed = asked.agg(n=count(), ids=quantiles("id"))

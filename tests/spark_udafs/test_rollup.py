@@ -20,9 +20,10 @@ from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import schema_of, write_parquet
 from streamgauge.sketches.core.protocol import SketchError
-from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.rollup import rollup
 from streamgauge.spark_udafs.tables import as_frame, as_table, with_definitions
+from streamgauge.spark_udafs.windows import window
 
 pytestmark = pytest.mark.spark
 

@@ -17,8 +17,9 @@ from streamgauge.operators.sketching.lateness import PartitionTime
 from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.schema import read_parquet, write_parquet
-from streamgauge.spark_udafs.frames import sketch, window
+from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.tables import as_table
+from streamgauge.spark_udafs.windows import window
 
 pytestmark = pytest.mark.spark
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import Row
 
@@ -19,7 +20,7 @@ from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.schema import END, from_ipc, schema_of, table_schema, to_ipc
 from streamgauge.operators.table.windows import TableWindows
 from streamgauge.spark_udafs.definitions import ChangedDefinition
-from streamgauge.spark_udafs.merge.buckets import BUCKETS, BucketedPartials, BucketMerge, _unpacking
+from streamgauge.spark_udafs.merge.buckets import BUCKETS, BucketedPartials, WindowMerge, _unpacking
 
 MINUTE = 60_000_000
 
@@ -78,7 +79,7 @@ class Handle:
 
 def test_a_bucket_is_merged_as_it_comes_and_given_out_once() -> None:
     found = [table(seed, stream()) for seed in (4, 5)]
-    handle, merging = Handle(), BucketMerge(schema_of(stream()))
+    handle, merging = Handle(), WindowMerge(schema_of(stream()), "append", timed=True)
     merging.init(handle)
     key = (0, 0, MINUTE + 1)
     for whole in found:
@@ -91,9 +92,27 @@ def test_a_bucket_is_merged_as_it_comes_and_given_out_once() -> None:
     assert handle.held is None and not list(merging.handleExpiredTimer(key, None, None))
 
 
+def test_in_update_mode_the_groups_that_changed_are_given_out_each_time() -> None:
+    whole = table(8, stream())
+    handle, merging = Handle(), WindowMerge(whole.schema, "update", timed=False)
+    merging.init(handle)
+    key = (0, 0, MINUTE)
+    parts = [whole.slice(at, 60) for at in (0, 60, 30)]
+    for number, part in enumerate(parts):
+        (row,) = merging.handleInputRows(key, iter([Row(__table=to_ipc(part))]), None)
+        given = from_ipc(row["table"])
+        wanted = merge(parts[: number + 1], every="3m")
+        changed = wanted.filter(pc.is_in(wanted.column("id"), part.column("id")))
+        assert (
+            given.sort_by("id").column("seen").to_pylist() == changed.sort_by("id").column("seen").to_pylist()
+        )
+    assert not handle.timers
+    assert not list(merging.handleExpiredTimer(key, None, None))
+
+
 def test_state_of_another_definition_is_refused() -> None:
     own = schema_of(stream(seen=ask.quantiles("id", 0.02)))
-    handle, merging = Handle(), BucketMerge(own)
+    handle, merging = Handle(), WindowMerge(own, "append", timed=True)
     merging.init(handle)
     kept = to_ipc(table(6, stream()))
     told = r'the aggregate "seen" changed from .*0\.01.* to .*0\.02.* checkpoint folder of its own'
@@ -115,7 +134,8 @@ def test_state_of_another_definition_is_refused() -> None:
 
 @pytest.mark.spark
 def test_a_stream_without_rocksdb_is_told_how_to_get_it(spark: Any) -> None:
-    from streamgauge.spark_udafs.frames import sketch, window
+    from streamgauge.spark_udafs.frames import sketch
+    from streamgauge.spark_udafs.windows import window
 
     name = "spark.sql.streaming.stateStore.providerClass"
     usual = spark.conf.get(name)

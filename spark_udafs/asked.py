@@ -1,0 +1,230 @@
+"""What is asked of a DataFrame: its columns as Spark names them, and Spark's own exact aggregates as ours.
+
+An exact aggregate of Spark's stands in a table of sketches beside the sketches, and is merged with them, by
+whichever engine. So it becomes the aggregate of this package that has the same answer:
+
+| Spark's | ours | its column |
+|---|---|---|
+| `F.count("*")`, `F.count("x")` | `count` | bigint |
+| `F.sum` | `sum` | decimal(38, 0) of whole numbers, which doesn't overflow; of others double |
+| `F.avg` | `mean` | a struct of count and sum, from which `query` answers the mean |
+| `F.min`, `F.max` | `min`, `max` | the type of the values, the widest of its sort |
+| `F.variance` | `variance` | a struct, from which `query` answers |
+
+Others can't be merged, or keep every row: they are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, DecimalType, StringType
+
+from ..operators.definition.aggregate import Aggregate, aggregate
+from ..operators.definition.checked import RESERVED
+from .columns import Term, term_of
+from .merge.forms import quoted
+
+_OURS = {
+    "count": "count",
+    "sum": "sum",
+    "avg": "mean",
+    "mean": "mean",
+    "min": "min",
+    "max": "max",
+    "variance": "variance",
+    "var_samp": "variance",
+}
+
+_NO_SUCH_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "INVALID_EXTRACT", "INVALID_ATTRIBUTE_NAME_SYNTAX")
+
+
+class Columns:
+    """The columns of a DataFrame that are needed, by the names that they get where they are sketched."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+        self._names = frame.columns
+        self._found: dict[str, tuple[str, Column]] = {}
+
+    def __getitem__(self, label: str) -> Column:
+        return self._found[label][1]
+
+    def named(self, name: str) -> str:
+        """A column of this name, or one that Spark finds by it. Raises `ValueError` if there is none."""
+        if name in self._names:
+            if ("." in name or "`" in name) and self._spark_finds(name):
+                raise ValueError(
+                    f"agg: {name!r} may be a column or a field of one; rename the column, or write "
+                    f"{quoted(name)!r} for it"
+                )
+            return self._keep(name, name, F.col(quoted(name)))
+        found = self._spark_finds(name)
+        if len(found) != 1:
+            raise ValueError(f"agg: no column {name!r}; the DataFrame has {', '.join(self._names)}")
+        own = [known for known in self._names if quoted(known) == name or known.lower() == name.lower()]
+        if own:
+            return self._keep(own[0], own[0], F.col(quoted(own[0])))
+        return self._keep(name, name, F.col(name))
+
+    def key(self, asked: str | Column) -> str:
+        """The name that Spark gives a key; it stands for that key from now on."""
+        if isinstance(asked, str):
+            label = self.named(asked)
+            if asked == label:
+                return label
+            # As Spark names it: the field of a struct by its own name, a column in the case of the question.
+            origin, column = self._found[label]
+        else:
+            origin, column = str(term_of(asked)), asked
+        found = self._spark_finds(asked)
+        if len(found) != 1:
+            told = ", ".join(self._names)
+            raise ValueError(f"groupBy: {asked} is not one column; the DataFrame has {told}")
+        return self._keep(found[0], origin, column)
+
+    def made(self, label: str, column: Column) -> str:
+        """An expression under a name of its own."""
+        return self._keep(label, label, column)
+
+    def _keep(self, label: str, origin: str, column: Column) -> str:
+        known = self._found.setdefault(label, (origin, column))
+        if known[0] != origin:
+            raise ValueError(
+                f"groupBy: {label!r} is {known[0]} for one purpose and {origin} for another; give the key "
+                "another name with alias(...)"
+            )
+        return label
+
+    def _spark_finds(self, asked: str | Column) -> list[str]:
+        """The names of the columns that Spark finds by a name, none if there is no such column."""
+        try:
+            return self._frame.select(asked).columns
+        except AnalysisException as error:
+            if isinstance(asked, str) and any(told in str(error) for told in _NO_SUCH_COLUMN):
+                return []
+            raise
+
+
+@dataclass(frozen=True)
+class AskedOfFrame:
+    """The keys and aggregates of a table, and the columns they are made of."""
+
+    columns: Columns
+    keys: tuple[str, ...]
+    aggregates: Mapping[str, Aggregate]
+
+    @classmethod
+    def of(
+        cls,
+        frame: DataFrame,
+        keys: Sequence[str | Column],
+        aggregates: Mapping[str, Aggregate | Column],
+    ) -> AskedOfFrame:
+        """Raises `ValueError` and `TypeError` as `Sketching.agg` says."""
+        if not aggregates:
+            raise ValueError('agg: nothing is asked; name an aggregate, such as users=distinct("user")')
+        columns = Columns(frame)
+        named = tuple(map(columns.key, keys))
+        _check_names(frame, [*named, *aggregates])
+        asked = {
+            name: _ours(columns, frame, name, one) if isinstance(one, Column) else _named(columns, frame, one)
+            for name, one in aggregates.items()
+        }
+        return cls(columns, named, asked)
+
+    def names(self) -> list[str]:
+        """The names of the columns that are needed, keys first."""
+        names = [*self.keys, *(column for one in self.aggregates.values() for column in one.columns)]
+        return list(dict.fromkeys(names))
+
+
+def _check_names(frame: DataFrame, names: list[str]) -> None:
+    """Raise `ValueError` for names that Spark takes as the same."""
+    if frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        return
+    seen: dict[str, str] = {name: name for name in RESERVED}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise ValueError(f"agg: Spark takes {name!r} and {other!r} as one name; choose another")
+
+
+def _named(columns: Columns, frame: DataFrame, asked: Any) -> Any:
+    """An aggregate of columns by the names they have in the DataFrame; decimals as what it can count."""
+    if not isinstance(asked, Aggregate):
+        return asked
+    column = asked.column
+    if column is not None:
+        column = _countable(columns, frame, asked, columns.named(column))
+    inputs = {given: columns.named(name) for given, name in asked.inputs.items()}
+    return Aggregate(asked.name, column, asked.params, asked.answer, inputs)
+
+
+def _countable(columns: Columns, frame: DataFrame, asked: Aggregate, column: str) -> str:
+    """The column, or its text where it holds decimals and the aggregate takes none."""
+    if asked.family.exact or not isinstance(leaf := _leaf(_type(frame, columns[column])), DecimalType):
+        return column
+    try:
+        asked.family.of_column(pa.decimal128(leaf.precision, leaf.scale))
+    except TypeError:
+        nested = isinstance(_type(frame, columns[column]), ArrayType)
+        text = ArrayType(StringType()) if nested else StringType()
+        return columns.made(f"string({column})", columns[column].cast(text))
+    return column
+
+
+def _type(frame: DataFrame, column: Column) -> DataType:
+    return frame.select(column).schema[0].dataType
+
+
+def _leaf(kind: DataType) -> DataType:
+    while isinstance(kind, ArrayType):
+        kind = kind.elementType
+    return kind
+
+
+def _ours(columns: Columns, frame: DataFrame, name: str, asked: Column) -> Aggregate:
+    """The aggregate that has the answer of Spark's."""
+    called = term_of(asked)
+    if called.kind != "call" or called.value not in _OURS or len(called.arguments) != 1 or called.distinct:
+        many = called.distinct or called.value in ("approx_count_distinct", "hll_sketch_agg")
+        instead = f"ask for streamgauge.distinct({_argument(called)}), or " if many else ""
+        raise TypeError(
+            f"agg: {name!r} is {_told(called)}, which can't be kept in a table of sketches; {instead}take "
+            "F.count, F.sum, F.avg, F.min, F.max or F.variance, or aggregate the DataFrame by itself for it"
+        )
+    (given,) = called.arguments
+    if given.kind == "star" or (given.kind == "constant" and given.value is not None):
+        if called.value != "count":
+            raise TypeError(f"agg: {name!r} is {called}, of no column; name one")
+        return aggregate("count", None)
+    label = _label(columns, given)
+    if isinstance(_type(frame, columns[label]), ArrayType):
+        # An aggregate of ours takes lists apart; Spark's counts a list as one value.
+        if called.value != "count":
+            raise TypeError(f"agg: {name!r} is {called} of lists; explode {label!r} first")
+        label = columns.made(f"isnotnull({label})", F.when(columns[label].isNotNull(), F.lit(True)))
+    return aggregate(_OURS[called.value], label)
+
+
+def _label(columns: Columns, given: Term) -> str:
+    if given.kind == "name":
+        return columns.named(given.value)
+    assert given.column is not None
+    return columns.made(str(given), given.column)
+
+
+def _argument(called: Term) -> str:
+    return str(called.arguments[0]) if called.arguments else "..."
+
+
+def _told(called: Term) -> str:
+    text = str(called)
+    return text.replace("(", "(distinct ", 1) if called.distinct else text

@@ -1,0 +1,114 @@
+"""What is asked of a DataFrame is found as Spark finds it, and answered as Spark answers it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.table.query import query
+from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.tables import as_table
+
+pytestmark = pytest.mark.spark
+
+ROWS = """
+    SELECT id % 3 Lang, id % 2 = 0 `on.line`, named_struct('name', concat('u', id % 40)) user,
+           cast(id AS decimal(10, 2)) / 4 paid, IF(id % 7 = 0, NULL, id) n, id / 3 price, array(id, id) pair,
+           id `back``tick`, date_add(DATE'2026-01-01', cast(id % 5 AS int)) day
+    FROM range(120)
+"""
+
+
+@pytest.fixture(scope="module")
+def rows(spark: Any) -> Any:
+    return spark.sql(ROWS)
+
+
+def test_columns_are_found_by_the_names_that_spark_takes(rows: Any) -> None:
+    keys = ("LANG", "`on.line`", F.upper("user.name").alias("Who"))
+    found = (
+        sketch(rows)
+        .groupBy(*keys)
+        .agg(**{"a.b": ask.distinct("user.name"), "c`d": ask.sum("back`tick"), "n": ask.count("N")})
+    )
+    own = rows.groupBy(*keys).agg(F.sum("`back``tick`"), F.count("n"))
+    assert found.columns == ["window_start", "window_end", "LANG", "on.line", "Who", "a.b", "c`d", "n"]
+    assert found.schema[5:][0].metadata.keys() == {"streamgauge", "streamgauge.windows"}
+    table = query(as_table(found))
+    assert table["a.b"].struct.field("estimate").round(3).unique().to_list() == [1.0]
+    told = table.select("LANG", "on.line", "Who", "c`d", "n").rows()
+    assert sorted(told) == sorted(tuple(row) for row in own.collect())
+
+
+def test_exact_aggregates_of_spark_s_are_the_same_beside_sketches(rows: Any) -> None:
+    asked = {
+        "rows": F.count("*"),
+        "ones": F.count(F.lit(1)),
+        "known": F.count("n"),
+        "pairs": F.count("pair"),
+        "total": F.sum("n"),
+        "turnover": F.sum(F.col("price") * 2),
+        "mean": F.avg("price"),
+        "least": F.min("day"),
+        "most": F.max("user.name"),
+        "spread": F.variance("price"),
+    }
+    exact = rows.groupBy("Lang").agg(*(asked_.alias(name) for name, asked_ in asked.items()))
+    own = {row["Lang"]: row for row in exact.collect()}
+    for more in ({"users": ask.distinct("user.name")}, {"prices": ask.quantiles("price")}):
+        found = query(as_table(sketch(rows).groupBy("Lang").agg(**asked, **more)))
+        assert found.height == len(own)
+        for row in found.iter_rows(named=True):
+            wanted = own[row["Lang"]]
+            for name in asked:
+                rounded = name in ("mean", "turnover", "spread")
+                assert row[name] == (pytest.approx(wanted[name]) if rounded else wanted[name]), name
+
+
+def test_decimals_are_counted_as_their_text(rows: Any) -> None:
+    found = sketch(rows).agg(
+        paid=ask.distinct("paid"),
+        most=ask.top_k("paid", k=1),
+        spread=ask.quantiles("paid"),
+        some=ask.sample("paid", k=2),
+    )
+    (row,) = query(as_table(found)).iter_rows(named=True)
+    assert row["paid"]["lower"] <= 120 <= row["paid"]["upper"]
+    assert row["most"][0]["item"].count(".") == 1
+    assert row["spread"]["n"] == 120 and len(row["some"]["values"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "told"),
+    [
+        ({"n": F.count_distinct}, TypeError, r"count\(distinct n\).* ask for streamgauge.distinct\(n\)"),
+        ({"n": F.collect_list}, TypeError, r"collect_list\(n\), which can't be kept in a table of sketches"),
+        ({"n": lambda _: F.sum(F.lit(1))}, TypeError, r"sum\(1\), of no column"),
+        ({"n": lambda _: F.max("pair")}, TypeError, "of lists; explode 'pair' first"),
+        (
+            {"n": lambda _: F.sum("nowhere")},
+            ValueError,
+            "no column 'nowhere'; the DataFrame has Lang",
+        ),
+        ({"n": lambda _: ask.distinct("user.nowhere")}, ValueError, "no column 'user.nowhere'"),
+        ({"LANG": lambda _: ask.count()}, ValueError, "Spark takes 'LANG' and 'Lang' as one name"),
+        ({"Window_Start": lambda _: ask.count()}, ValueError, "as one name"),
+    ],
+)
+def test_what_cannot_be_is_said(rows: Any, asked: dict[str, Any], error: type[Exception], told: str) -> None:
+    ((name, make),) = asked.items()
+    with pytest.raises(error, match=told):
+        sketch(rows).groupBy("Lang").agg(**{name: make("n")})
+
+
+def test_names_that_could_mean_two_columns_are_refused(rows: Any) -> None:
+    both = rows.withColumn("user.name", F.lit(1))
+    with pytest.raises(ValueError, match=r"'user.name' may be a column or a field of one"):
+        sketch(both).agg(users=ask.distinct("user.name"))
+    (row,) = query(as_table(sketch(both).agg(n=ask.max("`user.name`")))).iter_rows(named=True)
+    assert row["n"] == 1
+    with pytest.raises(ValueError, match=r"'n' is .* for one purpose and n for another"):
+        sketch(rows).groupBy((F.col("n") % 2).alias("n")).agg(total=ask.sum("n"))

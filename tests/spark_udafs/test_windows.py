@@ -1,0 +1,68 @@
+"""Windows as `groupBy` takes them: how they are told, and the panes that rows are sketched by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.spark_udafs.windows import Sessions, TogetherLate, Windows, window, windows_of_column
+
+MINUTE = 60_000_000
+
+
+def test_durations_in_spark_s_notation_and_ours() -> None:
+    hop = window("at", "interval 1 hour 30 minutes", "15m", "-5 minutes")
+    assert hop == Windows("at", 90 * MINUTE, 15 * MINUTE, -5 * MINUTE)
+    assert hop.pane_us == 5 * MINUTE
+    assert hop.of_table().definition() == {
+        "kind": "sliding", "length": "1h30m", "slide": "15m", "offset": "10m"
+    }  # fmt: skip
+    for wrong in ("1 fortnight", "1 month", "", "soon"):
+        with pytest.raises(ValueError, match="is not a duration"):
+            window("at", wrong)
+    with pytest.raises(ValueError, match="a slide of 2m doesn't fit windows of 1m"):
+        window("at", "1m", "2m")
+
+
+@pytest.mark.parametrize("gap_us", [5_000, 5_300, 1, 60_000_000])
+def test_rows_of_a_piece_move_the_watermark_to_one_time_and_are_late_together(gap_us: int) -> None:
+    panes = Sessions("at", gap_us).panes(streaming=True)
+    assert isinstance(panes, TogetherLate)
+    times = np.arange(-3_500, 4_500, dtype=np.int64)
+    starts = panes.pane_starts(times)
+    assert [panes.pane_start(time) for time in times[::499].tolist()] == starts[::499].tolist()
+    # Spark counts whole milliseconds: a row moves its watermark to the one it is in, and the first one that
+    # is not before the end of its session ends that.
+    moved, ended = times // 1_000, -(-(times + gap_us) // 1_000)
+    told = {(a, b) for a, b in zip(moved.tolist(), ended.tolist())}
+    assert len(np.unique(starts)) == len(told)
+    for start in np.unique(starts):
+        rows = starts == start
+        assert len({*moved[rows].tolist()}) == len({*ended[rows].tolist()}) == 1
+
+
+def test_pieces_of_a_batch_never_reach_over_a_gap() -> None:
+    panes = Sessions("at", 7_000).panes(streaming=False)
+    starts = panes.pane_starts(np.arange(-20_000, 20_000))
+    assert np.unique(starts, return_counts=True)[1].max() == 7_000
+
+
+@pytest.mark.spark
+def test_spark_s_own_windows_are_known(spark: Any) -> None:
+    from pyspark.sql import functions as F
+
+    hop = F.window(F.col("a.`b.c`"), "1 hour", "20 minutes", "5 minutes").alias("w")
+    assert windows_of_column(hop) == Windows("a.`b.c`", 60 * MINUTE, 20 * MINUTE, 5 * MINUTE)
+    assert windows_of_column(F.window("at", "1 minute")) == Windows("at", MINUTE, MINUTE, 0)
+    assert windows_of_column(F.session_window("at", "5 minutes")) == Sessions("at", 5 * MINUTE)
+    assert windows_of_column(F.col("at")) is windows_of_column(F.date_trunc("hour", "at")) is None
+    longer = F.when(F.col("x") > 1, "5 minutes").otherwise("1 minute")
+    for wrong, told in (
+        (F.window(F.to_timestamp("text"), "1 minute"), r"its time is to_timestamp\(text\); name it first"),
+        (F.session_window("at", longer), "CASE WHEN .* is not a constant"),
+        (F.session_window("at", "0 seconds"), "a gap must be longer than 0"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            windows_of_column(wrong)
