@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,7 @@ def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Seq
     tables: dict[str, list[pa.Table]] = {part.name: [] for part in job.parts}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-spark-")))
-        spark = _session(folder)
-        stack.callback(spark.stop)
+        spark = stack.enter_context(_session(folder))
 
         def started(available_now: bool) -> list[Any]:
             return [
@@ -60,7 +59,11 @@ def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Seq
     return Outcome(account, told.alerts, shown)
 
 
-def _session(folder: Path) -> Any:
+@contextmanager
+def _session(folder: Path) -> Iterator[Any]:
+    """The session of this program, if it has one; else one that ends with the run."""
+    from pyspark.sql import SparkSession
+
     from ...spark_udafs.session import session
 
     os.environ["JAVA_HOME"] = str(find_java().home)  # PySpark looks for Java on PATH only
@@ -70,7 +73,14 @@ def _session(folder: Path) -> Any:
         "spark.local.dir": str(folder),
         "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
-    return session("streamgauge run", config=config)
+    if (running := SparkSession.getActiveSession()) is not None:
+        yield running
+        return
+    spark = session("streamgauge run", config=config)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _write(
