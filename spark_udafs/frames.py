@@ -10,6 +10,7 @@ on the DataFrame itself: Spark forgets it where rows become sketches.
 
 from __future__ import annotations
 
+import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -242,9 +243,10 @@ def _sketching(
     kept: pa.Schema, window: Paned, windows: Windows | Sessions | None, plan: Partials, schema: pa.Schema
 ) -> Work:
     """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
+    drawn = secrets.randbits(32)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        panes = Panes(kept, window, salt=_salt())
+        panes = Panes(kept, window, salt=_salt(drawn))
         for batch in batches:
             rows = pl.from_arrow(pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema))
             assert isinstance(rows, pl.DataFrame)
@@ -277,11 +279,15 @@ def _timed(table: pa.Table, windows: Windows | Sessions | None) -> pa.Table:
     return table.drop_columns([_FIRST]).set_column(0, START, first).set_column(1, END, end)
 
 
-def _salt() -> int:
-    """A seed for samples: another for each task of each micro-batch, the same when Spark repeats a task."""
+def _salt(drawn: int) -> int:
+    """A seed for samples: another for each task of each micro-batch, the same when Spark repeats a task.
+
+    `drawn` is the table's: the tasks of tomorrow's job have the numbers of today's, and samples that were
+    drawn alike would not merge into a fair one.
+    """
     task = TaskContext.get()
     if task is None:
-        return 0
+        return drawn
     places = ("sql.streaming.queryId", "streaming.sql.batchId")
     told = [task.getLocalProperty(place) or "" for place in places]
-    return zlib.crc32("/".join([*told, str(task.stageId()), str(task.partitionId())]).encode())
+    return zlib.crc32("/".join([*told, str(drawn), str(task.stageId()), str(task.partitionId())]).encode())

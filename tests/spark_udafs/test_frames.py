@@ -112,6 +112,12 @@ def test_without_a_window_all_rows_are_in_one(
         assert row["users"]["lower"] <= users[row["lang"]] <= row["users"]["upper"]
 
 
+def test_each_table_draws_samples_of_its_own(rows: Any) -> None:
+    tables = [sketch(rows).agg(some=ask.sample("user", k=20)) for _ in range(2)]
+    one, other = (query(as_table(table))["some"].to_list() for table in tables)
+    assert one != other
+
+
 @pytest.mark.parametrize(
     ("ask_it", "error", "complaint"),
     [
