@@ -20,7 +20,7 @@ from ....waiting import until
 pytestmark = pytest.mark.kafka
 
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky", "heartbeat.interval.ms": 200}
-BY_BROKERS = {"group.protocol": "consumer", "session.timeout.ms": None}
+BY_BROKERS = {"group.protocol": "consumer", "session.timeout.ms": None, "heartbeat.interval.ms": None}
 
 
 def settings(topic: Any, **config: Any) -> Any:
