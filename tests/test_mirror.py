@@ -96,7 +96,6 @@ TOGETHER = {
     "operators/rules/to_topic.py": "operators/rules/test_alerting.py",
     "operators/rules/to_webhook.py": "operators/rules/test_alerting.py",
     "operators/serving/asked.py": "operators/serving/test_answers.py",
-    "operators/serving/beginning.py": "operators/serving/test_following.py",
     "operators/serving/http/asking.py": "operators/serving/http/test_app.py",
     "operators/serving/http/documented.py": "operators/serving/http/test_app.py",
     "operators/serving/http/problems.py": "operators/serving/http/test_app.py",

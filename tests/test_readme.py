@@ -175,7 +175,7 @@ def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monke
     exec(dataframe.replace('"subscribe", "trades"', '"subscribe", "readme-trades"'), names)
     (answer,) = streamgauge.query(streamgauge.as_table(names["by_minute"])).to_dicts()
     assert answer["symbol"] == "A" and round(answer["users"]["estimate"]) == 9
-    assert answer["p"]["quantiles"] == window["prices"]["quantiles"]
+    assert answer["prices"]["quantiles"] == window["prices"]["quantiles"]
 
 
 def _stored(folder: Path) -> Any:

@@ -129,7 +129,8 @@ class Stream(WindowedStream):
         >>> tester = StreamTester(good.to_kafka("good", key="user"))
         >>> tester.feed([{"user": "ann", "n": 2}, {"user": "bob", "n": -1}])
         Account(read=2, counted=1, filtered=1, late=0, dead_lettered=0)
-        >>> tester.sent()[0].key, tester.sent()[0].value
+        >>> (sent,) = tester.sent()
+        >>> sent.key, sent.value
         (b'ann', b'{"user":"ann","n":2}')
 
         Raises `ValueError` for what can't be a topic, for columns that don't exist, after `group_by` and
