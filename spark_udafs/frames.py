@@ -11,14 +11,12 @@ on the DataFrame itself: Spark forgets it where rows become sketches.
 from __future__ import annotations
 
 import secrets
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -39,6 +37,7 @@ from .asked import AskedOfFrame
 from .definitions import labelled, remembering
 from .merge.partials import Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
+from .seeds import seed_of_task
 from .windows import Sessions, Windows, windows_of_column
 
 EVENT, _FIRST, _LATEST = "__event", "__first", "__latest"
@@ -246,7 +245,7 @@ def _sketching(
     drawn = secrets.randbits(32)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        panes = Panes(kept, window, salt=_salt(drawn))
+        panes = Panes(kept, window, salt=seed_of_task(drawn))
         for batch in batches:
             rows = pl.from_arrow(pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema))
             assert isinstance(rows, pl.DataFrame)
@@ -277,17 +276,3 @@ def _timed(table: pa.Table, windows: Windows | Sessions | None) -> pa.Table:
     end = pa.array(latest.view(pa.int64()).to_numpy() + windows.gap_us).view(latest.type)
     first = table.column(_FIRST)
     return table.drop_columns([_FIRST]).set_column(0, START, first).set_column(1, END, end)
-
-
-def _salt(drawn: int) -> int:
-    """A seed for samples: another for each task of each micro-batch, the same when Spark repeats a task.
-
-    `drawn` is the table's: the tasks of tomorrow's job have the numbers of today's, and samples that were
-    drawn alike would not merge into a fair one.
-    """
-    task = TaskContext.get()
-    if task is None:
-        return drawn
-    places = ("sql.streaming.queryId", "streaming.sql.batchId")
-    told = [task.getLocalProperty(place) or "" for place in places]
-    return zlib.crc32("/".join([*told, str(drawn), str(task.stageId()), str(task.partitionId())]).encode())

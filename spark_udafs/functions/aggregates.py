@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 
 from ...operators.definition.aggregate import Aggregate, aggregate
 from ...operators.definition.inputs import check_input, usable, within_reach
 from ...operators.families import MOMENT, family
+from ..seeds import seed_of_task
 from .arguments import constant
 from .reading import read_options, reader
 
@@ -75,7 +74,7 @@ def merged(name: str, kind: str, arguments: dict[str, Any]) -> bytes | None:
 class TaskSeeds:
     """Seeds for the samples of a task's groups: others for each, the same where Spark repeats a task.
 
-    `salt` tells one driver from another, since the stages of each begin at 0.
+    `salt` is the driver's (`seed_of_task`).
     """
 
     def __init__(self, salt: int) -> None:
@@ -84,10 +83,8 @@ class TaskSeeds:
 
     def next(self) -> int:
         """A seed for the next group."""
-        task = TaskContext.get()
-        place = (0, 0) if task is None else (task.stageId(), task.partitionId())
         self._given += 1
-        return zlib.crc32(repr((self._salt, *place, self._given)).encode())
+        return seed_of_task(self._salt, self._given)
 
 
 def _timed(column: pa.Array, time: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -15,7 +15,7 @@ from streamgauge.sampling.weighted import WeightedReservoir
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL
 from streamgauge.sketches.theta import Theta, Tuple
-from streamgauge.spark_udafs.functions import aggregates
+from streamgauge.spark_udafs import seeds as seeding
 from streamgauge.spark_udafs.functions.aggregates import TaskSeeds, merged, sketch_of
 
 SEEDS = TaskSeeds(0)
@@ -64,8 +64,10 @@ def test_samples_of_groups_and_tasks_are_drawn_independently(monkeypatch: pytest
         return Reservoir.from_bytes(sketch_of("sample", seeds, column)).values().to_pylist()
 
     def in_task(stage: int, partition: int) -> None:
-        task = SimpleNamespace(stageId=lambda: stage, partitionId=lambda: partition)
-        monkeypatch.setattr(aggregates, "TaskContext", SimpleNamespace(get=lambda: task))
+        task = SimpleNamespace(
+            stageId=lambda: stage, partitionId=lambda: partition, getLocalProperty=lambda place: None
+        )
+        monkeypatch.setattr(seeding, "TaskContext", SimpleNamespace(get=lambda: task))
 
     in_task(3, 0)
     first, second = drawn(seeds), drawn(seeds)
