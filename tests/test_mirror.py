@@ -55,6 +55,7 @@ TOGETHER = {
     "apps/trending/watch.py": "apps/trending/test_demo.py",
     "operators/consumer/beginning.py": "operators/consumer/test_runner.py",
     "operators/consumer/merge/held_parts.py": "operators/consumer/merge/test_count_windows.py",
+    "operators/consumer/merge/parted_windows.py": "operators/consumer/merge/test_count_windows.py",
     "operators/consumer/merge/open_windows.py": "operators/consumer/merge/test_merger_windows.py",
     "operators/consumer/merge/paned_windows.py": "operators/consumer/merge/test_merger_windows.py",
     "operators/consumer/merge/session_windows.py": "operators/consumer/merge/test_merger_windows.py",

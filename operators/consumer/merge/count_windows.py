@@ -7,8 +7,7 @@ whatever it lacks: with "at_most_once" what would have filled it may be lost.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +22,8 @@ from ...sketching.position import Input
 from ...table.schema import BEGUN, END, START, UPTO, WINDOW_ID
 from ...table.windows import edges
 from ..log.state import Told
-from .held_parts import HeldParts
 from .open_windows import Beginning, Due
-
-_FEW = 10_000
+from .parted_windows import PartedWindows
 
 _KNOWN = {
     "h1": np.uint64,
@@ -39,14 +36,6 @@ _KNOWN = {
 }
 """What is known of each part: its keys' hash, its input partition, its window and the rows up to it, and the
 times of its earliest and its latest row."""
-
-
-@dataclass(slots=True)
-class _Ready:
-    """The windows that one delta closed."""
-
-    due: Due
-    origin: int
 
 
 @dataclass(slots=True)
@@ -63,7 +52,7 @@ class _Windows:
     arrived: np.ndarray
 
 
-class CountWindows:
+class CountWindows(PartedWindows):
     """The windows by count of a partition of the table topic (see `OpenWindows`).
 
     They are handed over by the delta that closed them, all in one table, and `Told.until_us` is the offset of
@@ -74,10 +63,9 @@ class CountWindows:
         self._schema = schema
         self._of_parts = schema.remove(schema.get_field_index(WINDOW_ID))
         self._size = window.rows
-        self._parts = HeldParts(self._of_parts, _KNOWN)
+        super().__init__(self._of_parts, _KNOWN)
         self._inputs: dict[Input, int] = {}
         self._looked = 0
-        self._ready: deque[_Ready] = deque()
 
     def take(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
         """See `OpenWindows`."""
@@ -96,9 +84,7 @@ class CountWindows:
             "first": starts,
             "last": ends - np.int64(1),
         }
-        self._parts.add(known, table.drop_columns([BEGUN, UPTO]), origin, offset)
-        for ready in self._ready:
-            ready.origin = self._parts.origin_of(ready.origin)
+        self._add(known, table.drop_columns([BEGUN, UPTO]), origin, offset)
 
     def close(self, closed_us: int, told: Told) -> None:
         """See `OpenWindows`. Time closes none."""
@@ -110,8 +96,7 @@ class CountWindows:
 
     def note(self, due: Due, told: Told, position: int) -> None:
         """See `OpenWindows`."""
-        told.until_us = max(told.until_us, self._ready.popleft().due.end_us)
-        self._forget()
+        self._handed_over(told)
 
     def filling(self, told: Told, since: int = -1) -> list[pa.Table]:
         """See `OpenWindows`."""
@@ -124,19 +109,6 @@ class CountWindows:
         now = (found.arrived >= since)[part]
         return closed + ([self._made(everything[now], part[now], found)] if now.any() else [])
 
-    def origins(self) -> Iterable[Beginning]:
-        """See `OpenWindows`."""
-        return self._parts.origins()
-
-    def held(self) -> tuple[int, int]:
-        """See `OpenWindows`."""
-        return len(self._parts), len(self._parts)
-
-    @property
-    def nbytes(self) -> int:
-        """See `OpenWindows`."""
-        return self._parts.nbytes
-
     def largest(self) -> list[tuple[str, int]]:
         """See `OpenWindows`."""
         count = len(self._parts)
@@ -144,13 +116,6 @@ class CountWindows:
             return []
         begin = np.datetime64(int(self._parts.at["first"].min()), "us")
         return [(f"{count:,} parts of windows that are not full, with rows from {begin} on", self.nbytes)]
-
-    def spill(self) -> None:
-        """See `OpenWindows`."""
-        self._parts.spill()
-
-    def _forget(self) -> None:
-        self._parts.forget(ready.origin for ready in self._ready)
 
     def _look(self, told: Told) -> None:
         """Put the windows aside that were closed since the last look, those of each delta together."""
@@ -165,10 +130,9 @@ class CountWindows:
             if offset > told.until_us:
                 table = self._made(chosen[of_delta], part[of_delta], found)
                 due = Due(offset, True, lambda table=table: table)  # type: ignore[misc]
-                self._ready.append(_Ready(due, int(at["origin"][chosen[of_delta]].min())))
-        self._parts.drop(chosen[(found.closed >= 0)[part]])
-        self._forget()
-        if len(self._parts) > 2 * self._parts.joined + _FEW:
+                self._set_aside(due, chosen[of_delta])
+        self._drop(chosen[(found.closed >= 0)[part]])
+        if self._many:
             self._join()
         self._looked = len(self._parts)
 

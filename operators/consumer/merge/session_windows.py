@@ -7,9 +7,7 @@ one, or until there are twice as many as when they were last put together: then 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -22,24 +20,14 @@ from ...sketching.sessions import Stretches
 from ...table.schema import BARRIER, END, START
 from ...table.windows import edges
 from ..log.state import Told
-from .held_parts import HeldParts
 from .open_windows import Beginning, Due
-
-_FEW = 10_000
+from .parted_windows import PartedWindows
 
 _KNOWN = {"h1": np.uint64, "h2": np.uint64, "first": np.int64, "last": np.int64, "barrier": np.int64}
 """What is known of each partial session: its keys' hash, and its times."""
 
 
-@dataclass(slots=True)
-class _Ready:
-    """The sessions that one step of the watermark closed for good."""
-
-    due: Due
-    origin: int
-
-
-class SessionWindows:
+class SessionWindows(PartedWindows):
     """The sessions of a partition of the table topic (see `OpenWindows`).
 
     Sessions are handed over by the step of the watermark that closes them, all in one table. Those that
@@ -48,11 +36,9 @@ class SessionWindows:
     """
 
     def __init__(self, schema: pa.Schema, window: Session) -> None:
-        self._schema = schema
+        super().__init__(schema, _KNOWN)
         self._gap = window.gap_us
         self._window = window
-        self._parts = HeldParts(schema, _KNOWN)
-        self._ready: deque[_Ready] = deque()
         self._closed = EARLIEST
         self._looked: tuple[int, int] | None = None
 
@@ -76,11 +62,9 @@ class SessionWindows:
             "last": ends - np.int64(self._gap),
             "barrier": np.maximum(table.column(BARRIER).to_numpy(), closed_us),
         }
-        self._parts.add(known, table.drop_columns([BARRIER]), origin, offset)
-        for ready in self._ready:
-            ready.origin = self._parts.origin_of(ready.origin)
+        self._add(known, table.drop_columns([BARRIER]), origin, offset)
         self._looked = None
-        if len(self._parts) > 2 * self._parts.joined + _FEW:
+        if self._many:
             self._join()
 
     def close(self, closed_us: int, told: Told) -> None:
@@ -99,9 +83,8 @@ class SessionWindows:
         if closed_us > told.until_us:
             table = self._made(at, numbers, found)
             due = Due(closed_us, True, lambda: table)
-            self._ready.append(_Ready(due, int(self._parts.at["origin"][at].min())))
-        self._parts.drop(at)
-        self._forget()
+            self._set_aside(due, at)
+        self._drop(at)
 
     def due(self, due_us: int, told: Told) -> Due | None:
         """See `OpenWindows`."""
@@ -120,8 +103,7 @@ class SessionWindows:
     def note(self, due: Due, told: Told, position: int) -> None:
         """See `OpenWindows`."""
         if due.final:
-            told.until_us = max(told.until_us, self._ready.popleft().due.end_us)
-            self._forget()
+            self._handed_over(told)
         else:
             told.quiet = due.end_us, position
 
@@ -138,19 +120,6 @@ class SessionWindows:
         now = fresh[part]
         return closed + ([self._made(chosen[now], part[now], found)] if now.any() else [])
 
-    def origins(self) -> Iterable[Beginning]:
-        """See `OpenWindows`."""
-        return self._parts.origins()
-
-    def held(self) -> tuple[int, int]:
-        """See `OpenWindows`."""
-        return len(self._parts), len(self._parts)
-
-    @property
-    def nbytes(self) -> int:
-        """See `OpenWindows`."""
-        return self._parts.nbytes
-
     def largest(self) -> list[tuple[str, int]]:
         """See `OpenWindows`."""
         count = len(self._parts)
@@ -164,10 +133,7 @@ class SessionWindows:
     def spill(self) -> None:
         """See `OpenWindows`."""
         self._join()
-        self._parts.spill()
-
-    def _forget(self) -> None:
-        self._parts.forget(ready.origin for ready in self._ready)
+        super().spill()
 
     def _stretches(self, chosen: np.ndarray) -> Stretches:
         """Some partial sessions, with their groups numbered."""

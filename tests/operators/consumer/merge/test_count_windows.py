@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.operators.consumer.merge import count_windows, held_parts
+from streamgauge.operators.consumer.merge import held_parts, parted_windows
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.sketching.position import inputs_of
 
@@ -36,7 +36,7 @@ def test_restarts_of_workers_and_mergers_anywhere_change_nothing(
     seed: int, tables: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor do deltas that came twice, or reached a part of the log, nor where parts of windows lie."""
-    monkeypatch.setattr(count_windows, "_FEW", 10)
+    monkeypatch.setattr(parted_windows, "_FEW", 10)
     monkeypatch.setattr(held_parts, "_MOST_ORIGINS", 3)
     rows, random = rows_of(seed, 2, 400), np.random.default_rng(seed)
     workers = Workers(STREAM, rows, tables)

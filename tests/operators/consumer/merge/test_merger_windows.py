@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.operators.consumer.merge import held_parts, session_windows
+from streamgauge.operators.consumer.merge import held_parts, parted_windows
 from streamgauge.operators.sketching import sessions
 
 from .recomputed import deltas, given, merger_of, partitions, share, streams, windows_of
@@ -36,7 +36,7 @@ def test_restarts_and_duplicates_change_nothing_in_any_table_partition(
 ) -> None:
     """Nor does where open windows lie, how soon sessions are put together, or how few places are kept."""
     monkeypatch.setattr(sessions, "_FEW", 5)
-    monkeypatch.setattr(session_windows, "_FEW", 10)
+    monkeypatch.setattr(parted_windows, "_FEW", 10)
     monkeypatch.setattr(held_parts, "_MOST_ORIGINS", 3)
     stream = STREAMS[kind]
     rows = partitions(5, 2, 150, stream)
