@@ -19,11 +19,12 @@ from ..consumer.log.faults import DeltaError
 from ..consumer.log.messages import decode
 from ..consumer.log.parts import Gather
 from ..consumer.log.snapshots import Snapshot, is_snapshot
+from ..consumer.log.tail import written
 from ..consumer.options import DeliveryName
 from ..definition.told import ToldStream, told_stream
 from ..definition.topics import takes
 from ..definition.windows import ByCount
-from ..kafka.topics import Admin, TopicError, high_watermarks, id_of
+from ..kafka.topics import Admin, TopicError, id_of
 from ..sketching.position import Input, inputs_of
 from .reading import ANSWER_SECONDS, no_answer, reader, whole
 from .view import NotReady
@@ -41,15 +42,15 @@ class _Read:
     gather: Gather = field(default_factory=Gather)
     snapshots: list[Snapshot] = field(default_factory=list)
 
-    def place(self, told: str, written: int) -> Place | None:
-        """Where to begin, None for the first message; `written` messages there were before all were read.
+    def place(self, told: str, last: int) -> Place | None:
+        """Where to begin, None for the first message; there was something up to `last` before all was read.
 
         Raises `DeltaError` if that can't be known any more, `NotReady` if it can't be seen yet.
         """
         if self.begin == 0:
             return None
         usable = [found for found in self.snapshots if found.resume >= self.begin]
-        if not usable and self.end < written:
+        if not usable and self.end < last:
             raise NotReady(f"a transaction on {told} is still open, and a merger's state may lie behind it")
         if not usable:
             raise DeltaError(
@@ -108,14 +109,12 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
     consumer = reader(config, group_id)
     try:
         partitions = sorted(client.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions)
-        written = high_watermarks(client, [Input(topic, p) for p in partitions])
+        ends = written(client, topic, partitions)
         logs, inputs = _read(consumer, topic, partitions)
     finally:
         consumer.close()
     snapshots = [snapshot for log in logs.values() for snapshot in log.snapshots]
-    places = {
-        p: log.place(f"the table topic {topic!r}[{p}]", written[Input(topic, p)]) for p, log in logs.items()
-    }
+    places = {p: log.place(f"the table topic {topic!r}[{p}]", ends[p]) for p, log in logs.items()}
     if not snapshots:
         raise NotReady(f"the table topic {topic!r} doesn't say yet which stream it is of")
     latest = max(snapshots, key=lambda snapshot: snapshot.progress)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import may_pass, passing, refused
+from ...kafka.topics import Admin, TopicError, high_watermarks
 from ...sketching.delta import Delta
 from ...sketching.lateness import PartitionTime
 from ...sketching.position import Input, Position
@@ -80,6 +81,19 @@ def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) 
                 return found
     finally:
         consumer.close()
+
+
+def written(client: Admin, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """The offset after each partition's last message, those of open transactions included.
+
+    What is read afterwards and ends before that is not all: more lies behind a transaction that is still
+    open. Raises `KafkaException` without an answer.
+    """
+    try:
+        found = high_watermarks(client, [Input(topic, p) for p in partitions], _SECONDS)
+    except TopicError as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
+    return {where.partition: end for where, end in found.items()}
 
 
 def _read(consumer: Consumer, topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:

@@ -8,7 +8,7 @@ tells. Messages before the committed offset are no longer needed and are deleted
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
@@ -18,12 +18,11 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ...kafka.clients import LIBRARY_LOG, producer_config
 from ...kafka.faults import LOST, passing
 from ...kafka.outgoing import Outgoing
-from ...kafka.topics import TopicError, admin, high_watermarks, made_anew
-from ...sketching.position import Input
+from ...kafka.topics import admin, made_anew
 from ..log.faults import DeltaError
 from ..log.messages import LARGEST
 from ..log.snapshots import Snapshot
-from ..log.tail import Tail, read_tail
+from ..log.tail import Tail, read_tail, written
 from ..plan import Plan
 from .handing_over import HandOver
 from .merger import Merger
@@ -152,28 +151,22 @@ class LogPlace:
             "retention.bytes=-1 on table topics"
         )
 
-    def _see_all(self, consumer: Consumer, partitions: Iterable[int]) -> None:
+    def _see_all(self, consumer: Consumer, partitions: Sequence[int]) -> None:
         """Raise `KafkaException` as long as not all can be read that was there when this was first asked.
 
         A worker that died, or stands still, may have left a transaction open; the newest snapshot can't be
         read until that ends, and to go on from an older one would be to hand over windows twice.
         """
         topic = self._plan.table_topic
-        wanted = [Input(topic, p) for p in partitions]
-        fresh = [where for where in wanted if where.partition not in self._hidden]
-        try:
-            found = high_watermarks(self._admin, fresh, _ANSWER_SECONDS)
-        except TopicError as error:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
-        self._hidden |= {where.partition: end for where, end in found.items()}
-        for where in wanted:
-            place = KafkaPartition(topic, where.partition)
-            edges = consumer.get_watermark_offsets(place, timeout=_ANSWER_SECONDS)
-            if edges is None or edges[1] < self._hidden[where.partition]:
-                told = f"a transaction on {where} is still open, and the merger's state may lie behind it"
+        self._hidden |= written(self._admin, topic, [p for p in partitions if p not in self._hidden])
+        for partition in partitions:
+            edges = consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_ANSWER_SECONDS)
+            if edges is None or edges[1] < self._hidden[partition]:
+                told = f"a transaction on {topic}[{partition}] is still open"
+                told += ", and the merger's state may lie behind it"
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, told))
-        for where in wanted:
-            del self._hidden[where.partition]
+        for partition in partitions:
+            del self._hidden[partition]
 
     def _checked(self, partition: int, tail: Tail) -> Snapshot | None:
         found = tail.snapshot

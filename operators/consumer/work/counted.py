@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import Message
 
 from ....sketches.core.columns import as_array
 from ...definition.windows import ByCount
-from ...kafka.topics import Admin, TopicError, high_watermarks
+from ...kafka.topics import Admin
 from ...sketching.counts import Counts, OpenCounts
 from ...sketching.delta import Delta
 from ...sketching.grouping import hash_keys
@@ -22,13 +22,11 @@ from ...sketching.position import Input
 from ...table.schema import BEGUN, UPTO, keys_of
 from ..log.parts import Gather
 from ..log.state import Told
-from ..log.tail import Ends, read_tail, read_through
+from ..log.tail import Ends, read_tail, read_through, written
 from ..merge.folding import fold
 from ..merge.merger import Merger
 from ..merge.open_windows import Beginning, Due
 from ..plan import Plan
-
-_ANSWER_SECONDS = 10.0
 
 Beginnings = list[tuple[int, OpenCounts]]
 """What groups have in their open windows from certain offsets of a partition on."""
@@ -49,10 +47,7 @@ def open_counts(
     if not isinstance(window, ByCount) or not ends:
         return {}
     topic, partitions = plan.table_topic, range(plan.table_partitions)
-    try:
-        last = high_watermarks(client(), [Input(topic, t) for t in partitions], _ANSWER_SECONDS)
-    except TopicError as error:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
+    last = written(client(), topic, partitions)
     tails = read_tail(plan.config, topic, dict.fromkeys(partitions, 0))
     found: dict[Input, Beginnings] = {where: [] for where in ends}
     mergers: dict[int, Merger] = {}
@@ -71,7 +66,7 @@ def open_counts(
         t, offset = message.partition() or 0, message.offset() or 0
         fold(mergers[t], gathers[t], offset, message.value(), message.headers())
 
-    read_through(plan.config, topic, starts, {t: last[Input(topic, t)] for t in partitions}, take)
+    read_through(plan.config, topic, starts, last, take)
     for t, merger in mergers.items():
         for where, end in ends.items():
             mark = merger.state.marks.get(where)

@@ -23,13 +23,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ...definition.change import DefinitionChanged
 from ...kafka.reader import ReadError
-from ...kafka.topics import Admin, TopicError, high_watermarks
+from ...kafka.topics import Admin
 from ...sketching.delta import Delta
 from ...sketching.position import Input, Position
 from ..group.committed import LONE, Committed, Places
 from ..group.membership import Membership
 from ..log.messages import encode
-from ..log.tail import Ends, Tail, claimed, follow, read_tail
+from ..log.tail import Ends, Tail, claimed, follow, read_tail, written
 from ..plan import Plan, Plans
 from .delivery import AtLeastOnce, AtMostOnce, Delivery, ExactlyOnce
 
@@ -173,13 +173,9 @@ class TakingUp:
     def _tails(self, starts: Mapping[int, int]) -> dict[int, Tail]:
         """The log up to its end now, with nothing hidden behind a transaction that is still open."""
         plan = self._plan
-        wanted = [Input(plan.table_topic, t) for t in starts]
-        try:
-            ends = high_watermarks(self._admin(), wanted, _ANSWER_SECONDS)
-        except TopicError as error:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
+        ends = written(self._admin(), plan.table_topic, starts)
         logs = read_tail(plan.config, plan.table_topic, starts)
-        if any(logs[where.partition].end < end for where, end in ends.items()):
+        if any(logs[partition].end < end for partition, end in ends.items()):
             raise KafkaException(
                 KafkaError(KafkaError._TIMED_OUT, f"a transaction on {plan.table_topic} is still open")
             )

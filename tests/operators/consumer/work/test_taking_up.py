@@ -134,8 +134,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Cluster]:
         monkeypatch.setattr(taking_up, "read_tail", made.tails)
         monkeypatch.setattr(
             taking_up,
-            "high_watermarks",
-            lambda admin, wanted, s: {w: len(made.log[w.partition]) for w in wanted},
+            "written",
+            lambda admin, topic, partitions: {p: len(made.log[p]) for p in partitions},
         )
         monkeypatch.setattr(taking_up, "AtLeastOnce", Sender)
         monkeypatch.setattr(taking_up, "AtMostOnce", Hasty)
