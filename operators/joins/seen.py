@@ -17,7 +17,8 @@ import pyarrow as pa
 from ...sketches.core.jit import kernel
 from ..definition.deduplication import MANY, TooManyIds
 from ..definition.windows import EARLIEST
-from ..sketching.grouping import hash_keys, refill
+from ..sketching.grouping import hash_keys
+from ..sketching.key_index import refill
 
 _BUCKETS = 8
 """The offset to read again from is kept for stretches of this part of `within`."""

@@ -13,54 +13,26 @@ import numpy as np
 import polars as pl
 
 from ...sketches.core.jit import kernel
-from ..sketching.grouping import hash_keys, refill
+from ..sketching.grouping import hash_keys
+from ..sketching.key_index import KeyIndex
 from .frames import Frames
 
 _OLDEST = pl.CompatLevel.oldest()
 
 
 @kernel
-def _chain(h1, h2, first, start, slots, known1, known2, heads, n, before):
-    """Put rows, the first of which has the number `first`, into chains; stops early at half full."""
-    mask = np.uint64(len(slots) - 1)
-    limit = len(slots) // 2
-    for i in range(start, len(h1)):
-        at = h1[i] & mask
-        while True:
-            found = slots[at]
-            if found < 0:
-                if n >= limit:
-                    return i, n
-                slots[at] = n
-                known1[n], known2[n] = h1[i], h2[i]
-                before[first + i] = -1
-                heads[n] = first + i
-                n += 1
-                break
-            if known1[found] == h1[i] and known2[found] == h2[i]:
-                before[first + i] = heads[found]
-                heads[found] = first + i
-                break
-            at = (at + np.uint64(1)) & mask
-    return len(h1), n
+def _chain(keys, first, heads, before):
+    """Put rows, the first of which has the number `first`, into the chains of their keys."""
+    for i in range(len(keys)):
+        before[first + i] = heads[keys[i]]
+        heads[keys[i]] = first + i
 
 
 @kernel
-def _head(h1, h2, slots, known1, known2, heads):
-    at = h1 & np.uint64(len(slots) - 1)
-    while slots[at] >= 0:
-        found = slots[at]
-        if known1[found] == h1 and known2[found] == h2:
-            return heads[found]
-        at = (at + np.uint64(1)) & np.uint64(len(slots) - 1)
-    return np.int64(-1)
-
-
-@kernel
-def _count(h1, h2, times, within, slots, known1, known2, heads, before, waiting, counts):
-    """How many partners each row has."""
-    for i in range(len(h1)):
-        row = _head(h1[i], h2[i], slots, known1, known2, heads)
+def _count(heads, times, within, before, waiting, counts):
+    """How many partners each row has, in the chain that begins at its head."""
+    for i in range(len(heads)):
+        row = heads[i]
         counts[i] = 0
         while row >= 0:
             if abs(waiting[row] - times[i]) <= within:
@@ -69,10 +41,10 @@ def _count(h1, h2, times, within, slots, known1, known2, heads, before, waiting,
 
 
 @kernel
-def _pair(h1, h2, times, within, slots, known1, known2, heads, before, waiting, ends, partners):
+def _pair(heads, times, within, before, waiting, ends, partners):
     """The partners of each row, earliest first, up to its place in `ends`."""
-    for i in range(len(h1)):
-        row = _head(h1[i], h2[i], slots, known1, known2, heads)
+    for i in range(len(heads)):
+        row = heads[i]
         at = ends[i]
         while row >= 0:
             if abs(waiting[row] - times[i]) <= within:
@@ -154,9 +126,9 @@ class WaitingRows:
     def __init__(self, schema: Mapping[str, Any], within_us: int) -> None:
         self._within = within_us
         self._frames = Frames(schema)
-        self._n = self._keys = 0
+        self._n = 0
         self._columns = {name: np.empty(128, kind) for name, kind in _COLUMNS.items()}
-        self._room(128)
+        self._index, self._heads = KeyIndex(), np.empty(0, np.int64)
         self._look_at = _FEW
 
     def __len__(self) -> int:
@@ -165,8 +137,8 @@ class WaitingRows:
     @property
     def size(self) -> int:
         """Bytes of memory, about."""
-        arrays = (*self._columns.values(), *self._index)
-        return sum(array.nbytes for array in arrays) + self._frames.size
+        arrays = (*self._columns.values(), self._heads)
+        return sum(array.nbytes for array in arrays) + self._index.nbytes + self._frames.size
 
     def column(self, name: str) -> np.ndarray:
         """One of the columns of all rows; marks may be set in it."""
@@ -213,8 +185,10 @@ class WaitingRows:
         row in the stretch and that of its partner, in the order of both.
         """
         counts = np.empty(len(came.times), np.int64)
-        found = *self._index, self._columns["before"], self._columns["times"]
-        _count(came.h1, came.h2, came.times, self._within, *found, counts)
+        keys, held = self._index.find(came.h1, came.h2), (self._columns["before"], self._columns["times"])
+        heads = np.full(len(keys), -1)
+        heads[keys >= 0] = self._heads[keys[keys >= 0]]
+        _count(heads, came.times, self._within, *held, counts)
         ends = np.cumsum(counts)
         edges = np.flatnonzero(np.diff(came.offsets, append=-1)) + 1
         low = 0
@@ -223,9 +197,9 @@ class WaitingRows:
             whole = edges[edges > low]
             fitting = int(np.searchsorted(ends[whole - 1], begun + _PAIRS, side="right"))
             high = int(whole[max(0, fitting - 1)])
-            part = came.slice(low, high)
             partners = np.empty(int(ends[high - 1]) - begun, np.int64)
-            _pair(part.h1, part.h2, part.times, self._within, *found, ends[low:high] - begun, partners)
+            part = heads[low:high], came.times[low:high]
+            _pair(*part, self._within, *held, ends[low:high] - begun, partners)
             yield low, high, np.repeat(np.arange(high - low), counts[low:high]), partners
             low = high
 
@@ -248,8 +222,7 @@ class WaitingRows:
         self._columns = {name: np.empty(room, kind) for name, kind in _COLUMNS.items()}
         for name, column in held.items():
             self._columns[name][: self._n] = column
-        self._keys = 0
-        self._room(128)
+        self._index, self._heads = KeyIndex(), np.empty(0, np.int64)
         self._link(0)
 
     def _grow(self, wanted: int) -> None:
@@ -262,19 +235,6 @@ class WaitingRows:
     def _link(self, first: int) -> None:
         """Put the rows from a number on into the chains of their keys."""
         h1, h2 = self.column("h1")[first:], self.column("h2")[first:]
-        at = 0
-        while True:
-            before = self._columns["before"]
-            at, self._keys = _chain(h1, h2, first, at, *self._index, self._keys, before)
-            if at == len(h1):
-                return
-            _, known1, known2, heads = self._index
-            self._room(2 * len(known1))
-            for old, new in zip((known1, known2, heads), self._index[1:]):
-                new[: self._keys] = old[: self._keys]
-            refill(self._index[0], self._index[1], self._keys)
-
-    def _room(self, keys: int) -> None:
-        """An empty index with room for so many keys: its slots, and of each key both hashes and the head."""
-        known1, known2 = np.empty(keys, np.uint64), np.empty(keys, np.uint64)
-        self._index = np.full(2 * keys, -1, np.int64), known1, known2, np.empty(keys, np.int64)
+        keys, _ = self._index.number(h1, h2)
+        self._heads = self._index.widened(self._heads, -1)
+        _chain(keys, first, self._heads, self._columns["before"])

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .grouping import look_up, refill
+from .key_index import KeyIndex
 
-_ROOM = 128
+_FEW = 128
 _ROWS_OF_MESSAGE = 1 << 20
 
 
@@ -36,30 +36,23 @@ class Counts:
     """
 
     def __init__(self) -> None:
-        self._n = 0
-        self._room(_ROOM)
+        self._index = KeyIndex()
+        self.rows, self.begun = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def __len__(self) -> int:
         """The groups held, those between two windows included."""
-        return self._n
+        return len(self._index)
 
     @property
     def size(self) -> int:
         """Bytes of memory, about."""
-        return sum(a.nbytes for a in (self._slots, self._known1, self._known2, self.rows, self.begun))
+        return self._index.nbytes + self.rows.nbytes + self.begun.nbytes
 
     def number(self, h1: np.ndarray, h2: np.ndarray) -> np.ndarray:
         """The number of each row's group, which stands until `forget`; new ones have no rows."""
-        numbers, row = np.empty(len(h1), np.int64), 0
-        firsts = np.empty(0, np.int64)
-        while True:
-            if len(firsts) < len(self._known1):
-                firsts = np.empty(len(self._known1), np.int64)
-            table = self._slots, self._known1, self._known2
-            row, self._n = look_up(h1, h2, row, *table, self._n, numbers, firsts)
-            if row == len(h1):
-                return numbers
-            self._keep(np.arange(self._n), 2 * len(self._known1))
+        numbers, _ = self._index.number(h1, h2)
+        self.rows, self.begun = (self._index.widened(column, 0) for column in (self.rows, self.begun))
+        return numbers
 
     def note(self, known: OpenCounts) -> None:
         """Set what is known of some groups, of one that comes twice the last."""
@@ -68,30 +61,15 @@ class Counts:
 
     def known(self) -> OpenCounts:
         """All that it holds."""
-        n = self._n
-        return OpenCounts(self._known1[:n], self._known2[:n], self.rows[:n], self.begun[:n])
+        n = len(self)
+        return OpenCounts(*self._index.hashes, self.rows[:n], self.begun[:n])
 
     def forget(self) -> None:
         """Drop groups between two windows, where they are many; the others get new numbers."""
-        kept = np.flatnonzero(self.rows[: self._n])
-        if 2 * len(kept) < self._n and self._n > _ROOM:
-            room = _ROOM
-            while room < 2 * len(kept):
-                room *= 2
-            self._keep(kept, room)
-
-    def _keep(self, chosen: np.ndarray, room: int) -> None:
-        held = self._known1, self._known2, self.rows, self.begun
-        self._room(room)
-        self._n = len(chosen)
-        for old, new in zip(held, (self._known1, self._known2, self.rows, self.begun)):
-            new[: self._n] = old[chosen]
-        refill(self._slots, self._known1, self._n)
-
-    def _room(self, groups: int) -> None:
-        self._slots = np.full(2 * groups, -1, np.int64)
-        self._known1, self._known2 = np.empty(groups, np.uint64), np.empty(groups, np.uint64)
-        self.rows, self.begun = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+        kept = np.flatnonzero(self.rows[: len(self)])
+        if 2 * len(kept) < len(self) and len(self) > _FEW:
+            self._index.keep(kept)
+            self.rows, self.begun = self.rows[kept], self.begun[kept]
 
 
 def places_of(offsets: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Group numbers for rows: the same number for the same window and keys, without Python objects for rows.
 
-Keys are hashed to 128 bits from Arrow's buffers and looked up in one open-addressing table that grows as
-groups appear. Two groups are confused only if all 128 bits agree: with a billion groups, the probability is
-below 10⁻²⁰. The same hash decides which partition of a table topic a group belongs to.
+Keys are hashed to 128 bits from Arrow's buffers and numbered by one table (`key_index`). Two groups are
+confused only if all 128 bits agree: with a billion groups, the probability is below 10⁻²⁰. The same hash
+decides which partition of a table topic a group belongs to.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 from ...sketches.core.columns import as_array, stored_values
 from ...sketches.core.hash import fmix, hash_int64, hash_values
 from ...sketches.core.jit import kernel
+from .key_index import KeyIndex
 
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 _SEED = np.uint64(9001)
@@ -26,46 +27,6 @@ def _combine(h1, h2, more1, more2):
     for i in range(len(h1)):
         h1[i] = fmix(h1[i] * np.uint64(31) + more1[i])
         h2[i] = fmix(h2[i] * np.uint64(37) + more2[i])
-
-
-@kernel
-def look_up(h1, h2, start, slots, known1, known2, n, numbers, firsts):
-    """Number the rows from `start` on; stops early when the table is half full. Returns (row, groups).
-
-    `firsts` gets the row that each new number came with.
-    """
-    mask = np.uint64(len(slots) - 1)
-    limit = len(slots) // 2
-    for i in range(start, len(h1)):
-        at = h1[i] & mask
-        while True:
-            found = slots[at]
-            if found < 0:
-                if n >= limit:
-                    return i, n
-                slots[at] = n
-                known1[n] = h1[i]
-                known2[n] = h2[i]
-                firsts[n] = i
-                numbers[i] = n
-                n += 1
-                break
-            if known1[found] == h1[i] and known2[found] == h2[i]:
-                numbers[i] = found
-                break
-            at = (at + np.uint64(1)) & mask
-    return len(h1), n
-
-
-@kernel
-def refill(slots, known1, n):
-    """Put `n` entries into empty slots, by the first halves of their hashes."""
-    mask = np.uint64(len(slots) - 1)
-    for group in range(n):
-        at = known1[group] & mask
-        while slots[at] >= 0:
-            at = (at + np.uint64(1)) & mask
-        slots[at] = group
 
 
 def hash_keys(keys: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -100,16 +61,13 @@ class GroupIndex:
     """
 
     def __init__(self) -> None:
-        self._n = 0
-        self._slots = np.full(256, -1, np.int64)
-        self._known1 = np.empty(128, np.uint64)
-        self._known2 = np.empty(128, np.uint64)
+        self._index = KeyIndex()
         self._starts: list[np.ndarray] = []
         self._keys: list[list[pa.Array]] = []
         self._single: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._index)
 
     def number(self, starts: np.ndarray, keys: Sequence[pa.Array]) -> np.ndarray:
         """The group of each row, from its window's start (int64 microseconds) and its keys."""
@@ -118,21 +76,9 @@ class GroupIndex:
         window1, window2 = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
         hash_int64(np.ascontiguousarray(starts, np.int64), _SEED, window1, window2)
         _combine(h1, h2, window1, window2)
-        numbers = np.empty(rows, np.int64)
-        before, row = self._n, 0
-        found: list[np.ndarray] = []
-        while True:
-            firsts = np.empty(len(self._known1), np.int64)
-            held = self._n
-            row, self._n = look_up(
-                h1, h2, row, self._slots, self._known1, self._known2, self._n, numbers, firsts
-            )
-            found.append(firsts[held : self._n])
-            if row == rows:
-                break
-            self._grow()
-        if self._n > before:
-            self._remember(np.concatenate(found), starts, keys)
+        numbers, found = self._index.number(h1, h2)
+        if len(found):
+            self._remember(found, starts, keys)
         return numbers
 
     def number_of(self, start: int) -> int:
@@ -153,13 +99,6 @@ class GroupIndex:
             else pa.array([], kind)
             for at, kind in enumerate(types)
         ]
-
-    def _grow(self) -> None:
-        self._slots = np.full(4 * len(self._slots), -1, np.int64)
-        room = len(self._slots) // 2
-        self._known1 = np.concatenate([self._known1, np.empty(room - len(self._known1), np.uint64)])
-        self._known2 = np.concatenate([self._known2, np.empty(room - len(self._known2), np.uint64)])
-        refill(self._slots, self._known1, self._n)
 
     def _remember(self, rows: np.ndarray, starts: np.ndarray, keys: Sequence[pa.Array]) -> None:
         self._starts.append(np.asarray(starts, np.int64)[rows])
