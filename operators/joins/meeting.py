@@ -32,6 +32,21 @@ class Met:
     reached: np.ndarray
 
 
+@dataclass(frozen=True, slots=True)
+class OnTime:
+    """Rows of one input that are on time, after the steps before they meet, and the times of each.
+
+    `reached` and `offsets` are by the numbers of the caller's rows, `before` is the partition's time before
+    them.
+    """
+
+    left: Stepped
+    times: np.ndarray
+    reached: np.ndarray | None
+    offsets: np.ndarray
+    before: PartitionTime
+
+
 @dataclass(slots=True)
 class Tally:
     """What became of messages: how many that came now were counted and refused, and how many from before.
@@ -68,54 +83,29 @@ class Meeting:
         """See `Pairing.replay`."""
         return self.pairing.replay(self.side, offset, time)
 
-    def meet(
-        self,
-        left: Stepped,
-        times: np.ndarray,
-        reached: np.ndarray | None,
-        offsets: np.ndarray,
-        before: PartitionTime,
-        refuse: Refuse,
-        tally: Tally,
-    ) -> Iterator[Met]:
-        """Let rows that are on time meet those that wait, and wait themselves; gives what comes of it.
+    def meet(self, rows: OnTime, refuse: Refuse, tally: Tally) -> Iterator[Met]:
+        """Let rows meet those that wait, and wait themselves; gives what comes of it.
 
-        `reached` and `offsets` are by the numbers of the caller's rows, `before` is the partition's time
-        before them. Where a later step fails on a pair, or on a row without a partner, that is left out, and
-        the caller's row is refused.
+        Where a later step fails on a pair, or on a row without a partner, that is left out, and the caller's
+        row is refused.
         """
         assert all(self.pairing.recalled), "rows of one side were judged before the other was known again"
-        yield from self._meet(left, times, reached, offsets, before, refuse, tally)
-        yield from self._give(tally, int(offsets[0]))
+        yield from self._meet(rows, refuse, tally)
+        yield from self._give(tally, int(rows.offsets[0]))
         self.pairing.forget()
 
-    def recall(
-        self,
-        left: Stepped,
-        times: np.ndarray,
-        reached: np.ndarray | None,
-        offsets: np.ndarray,
-        before: PartitionTime,
-    ) -> None:
+    def recall(self, rows: OnTime) -> None:
         """Know rows again that met before: as `meet`, but nothing is given and none is refused."""
-        for _ in self._meet(left, times, reached, offsets, before, _say_nothing, Tally()):
+        for _ in self._meet(rows, _say_nothing, Tally()):
             pass
         self.pairing.forget()
 
-    def _meet(
-        self,
-        left: Stepped,
-        times: np.ndarray,
-        reached: np.ndarray | None,
-        offsets: np.ndarray,
-        before: PartitionTime,
-        refuse: Refuse,
-        tally: Tally,
-    ) -> Iterator[Met]:
+    def _meet(self, rows: OnTime, refuse: Refuse, tally: Tally) -> Iterator[Met]:
+        left, times, offsets = rows.left, rows.times, rows.offsets
         if not len(times):
             return
-        self.pairing.note(self.side, int(offsets[0]), before, times)
-        of_rows = np.full(len(times), EARLIEST) if reached is None else reached[left.numbers]
+        self.pairing.note(self.side, int(offsets[0]), rows.before, times)
+        of_rows = np.full(len(times), EARLIEST) if rows.reached is None else rows.reached[left.numbers]
         came, known = arrived(left.frame, self._source.on, times, of_rows, offsets[left.numbers])
         keyed = came if known.all() else came.keep(known)
         own, numbers = self.pairing.sides[self.side], left.numbers[known]

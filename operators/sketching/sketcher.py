@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...sketches.core.held import held_bytes
 from ..definition.stream import Stream
 from ..definition.windows import EARLIEST, ByCount, Session
-from ..joins.meeting import Meeting, Tally
+from ..joins.meeting import Meeting, OnTime, Tally
 from ..joins.once_each import once_each
 from ..joins.pairing import Pairing
 from ..table.schema import schema_of
@@ -172,7 +172,7 @@ class Sketcher:
             left, times = self._without_broken(left, times, timestamps_ms, _say_nothing)
             before = replace(time)
             left, times, reached, _ = self._without_late(left, times, time, None)
-            self._meeting.recall(left, times, reached, place.offsets, before)
+            self._meeting.recall(OnTime(left, times, reached, place.offsets, before))
 
     def replay_from(self, offset: int, time: PartitionTime) -> tuple[int, PartitionTime]:
         """From which offset rows must be recalled by who goes on at `offset`, and the event time there.
@@ -220,8 +220,8 @@ class Sketcher:
         """Sketch what comes of it that rows meet those of the other stream."""
         filtered, before, tally = left.filtered, replace(time), Tally()
         left, times, reached, missed = self._without_late(left, times, time, late)
-        offsets = _offsets(frame, place)
-        for found in meeting.meet(left, times, reached, offsets, before, refuse, tally):
+        rows = OnTime(left, times, reached, _offsets(frame, place), before)
+        for found in meeting.meet(rows, refuse, tally):
             if self._sent is not None:
                 self._sent.add_joined(found.frame)
             elif len(found.times):
