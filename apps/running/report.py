@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rich import box
@@ -11,8 +12,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from ...operators.table.schema import END, START
 from ..app import App
-from ..tables.written import answer, cell, plain
+from ..tables.written import answer, cell, plain, span
 
 _ALERTS, _ROWS = 30, 12
 
@@ -51,11 +53,12 @@ class AppReport:
         return table
 
     def _answers(self, name: str, rows: list[dict[str, Any]]) -> Table:
-        table = _table(f"\n{name}: {len(rows):,} rows, the last ones", *rows[0])
+        names = [column for column in rows[0] if column not in (START, END)]
+        table = _table(f"\n{name}: {len(rows):,} rows, the last ones", "window (UTC)", *names)
         for row in rows[-_ROWS:]:
-            table.add_row(
-                *(answer(value) if isinstance(value, dict | list) else cell(value) for value in row.values())
-            )
+            window = span(*(datetime.fromisoformat(str(row[edge])) for edge in (START, END)))
+            values = (row[column] for column in names)
+            table.add_row(window, *(cell(v) if isinstance(v, str | None) else answer(v) for v in values))
         return table
 
     def _verdict(self) -> Text:
@@ -70,6 +73,7 @@ def _table(title: str, *columns: str) -> Table:
     )
     for column in columns:
         table.add_column(column, overflow="fold")
+    table.columns[0].no_wrap = True
     return table
 
 
