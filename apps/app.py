@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ..operators.definition.stream import Stream
 from ..operators.rules.alerting import Outlet
 from ..operators.rules.rule import Rule
+from .page.panels import Panel
 
 
 class Message(NamedTuple):
@@ -80,6 +81,8 @@ class App:
     """A field's formats, questions and rules. `kinds` are rules of its own that a rules file may name.
 
     `outlets` makes those that are the app's own, such as commands to devices, from what ``--set`` gave.
+    `panels` are what its page shows, in this order, below what fired (`apps.page.panels`). Raises
+    `ValueError` for a panel of a part that there isn't.
     """
 
     name: str
@@ -89,6 +92,16 @@ class App:
     kinds: Mapping[str, type[Rule]] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     outlets: Callable[[Settings], Sequence[Outlet]] = lambda settings: ()
+    panels: Sequence[Panel] = ()
+
+    def __post_init__(self) -> None:
+        parts = [part.name for part in self.parts]
+        for panel in self.panels:
+            if panel.part not in parts:
+                raise ValueError(
+                    f"{self.name}: the panel {panel.title!r} is of {panel.part!r}; "
+                    f"its parts are {', '.join(parts)}"
+                )
 
     def format(self, name: str | None, path: Path | None = None) -> AppFormat:
         """The format of that name, or the one that a recording is of.

@@ -15,6 +15,7 @@ from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
 from ...operators.rules.to_topic import CommandTopic
 from ..app import App, AppPart, Settings
+from ..page.panels import LinesPanel, NumberPanel, RowsPanel, SpreadPanel
 from .formats import FORMATS
 
 _EVER: str | None = None
@@ -103,4 +104,21 @@ APP = App(
         "commands": "",
     },
     outlets=_commands,
+    panels=(
+        LinesPanel("Readings", "readings", "value", by="sensor"),
+        NumberPanel("Readings in all", "days", "readings"),
+        SpreadPanel("How readings are spread", "days", "spread"),
+        RowsPanel(
+            "Sensors",
+            "days",
+            {
+                "sensor": "sensor",
+                "readings": "readings",
+                "low": "lowest",
+                "spread.p50": "median",
+                "high": "highest",
+            },
+            order="-readings",
+        ),
+    ),
 )
