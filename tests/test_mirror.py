@@ -100,7 +100,6 @@ TOGETHER = {
     "operators/serving/http/asking.py": "operators/serving/http/test_app.py",
     "operators/serving/http/documented.py": "operators/serving/http/test_app.py",
     "operators/serving/http/problems.py": "operators/serving/http/test_app.py",
-    "operators/serving/http/running.py": "operators/serving/http/test_client.py",
     "operators/serving/http/service.py": "operators/serving/http/test_app.py",
     "operators/serving/kept.py": "operators/serving/test_live.py",
     "operators/serving/recalling.py": "operators/serving/test_following.py",
