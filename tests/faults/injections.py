@@ -67,10 +67,13 @@ def freeze(point: str) -> Fault:
     """SIGSTOP of a member at a point until others have done its work; then it goes on where it stood."""
 
     def inject(episode: Episode) -> None:
+        for member in episode.group.alive[2:]:
+            member.stop()
         _come_to(episode, point, "freeze")
+        # Both may have come there; who joins now never does.
         episode.gather(3)
         episode.settle()
-        for member in episode.group.alive:  # two may have come there at the same time
+        for member in episode.group.alive:
             member.thaw()
 
     return inject
