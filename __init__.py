@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from .operators.rules.absence import Flatline as Flatline
     from .operators.rules.alert import Alert as Alert
     from .operators.rules.alerting import Alerting as Alerting
+    from .operators.rules.beyond import Beyond as Beyond
     from .operators.rules.change import Change as Change
     from .operators.rules.threshold import Ratio as Ratio
     from .operators.rules.threshold import Threshold as Threshold
@@ -160,6 +161,7 @@ _EXPORTS: dict[str, str] = {
     "AlertTopic": ".operators.rules.to_topic",
     "AlertWebhook": ".operators.rules.to_webhook",
     "Alerting": ".operators.rules.alerting",
+    "Beyond": ".operators.rules.beyond",
     "Change": ".operators.rules.change",
     "Client": ".operators.serving.http.client",
     "CommandTopic": ".operators.rules.to_topic",

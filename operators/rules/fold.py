@@ -83,9 +83,10 @@ def looks(rules: Sequence[Rule], schema: pa.Schema, at: str | None) -> Looks:
     for rule in rules:
         for path in rule.paths():
             asked[_answer(rule, path, aggregates, empty.schema)] = None
-        if unknown := [name for name in rule.where if name not in keys]:
+        if unknown := [name for name in rule.names() if name not in keys]:
+            field = "where" if unknown[0] in rule.where else "per"
             raise ValueError(
-                f"the rule {rule.name!r}: where names {unknown[0]!r}, which is not a key of the stream; "
+                f"the rule {rule.name!r}: {field} names {unknown[0]!r}, which is not a key of the stream; "
                 f"its keys are {_listed(keys)}"
             )
         if rule.needs_steps and (at is not None or windows.kind not in ("tumbling", "sliding")):

@@ -81,6 +81,10 @@ class Rule(ABC):
         """Learn that all windows that end at or before `time_us` were seen."""
         yield from ()
 
+    def names(self) -> Iterable[str]:
+        """The keys it names, so that they can be looked for in the stream."""
+        return self.where
+
     def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows whose keys have the values of `where`."""
         if not self.where:
@@ -149,6 +153,10 @@ class LimitRule(Rule):
     absent
         What the value is in a window that has no row of the key, such as 0 for a count. Unless given, such
         a window says nothing.
+    per
+        The keys whose rows are one series, with one memory and one event at a time: all keys unless given. So
+        ``per=("symbol",)`` holds trades, which have a key each, against the symbol's others. What is told of
+        `every` row has the row's own key all the same.
     """
 
     value: str = field(default="", kw_only=True)
@@ -164,9 +172,12 @@ class LimitRule(Rule):
     surely: bool = field(default=False, kw_only=True)
     each: bool = field(default=False, kw_only=True)
     absent: float | None = field(default=None, kw_only=True)
+    per: Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.per, str) or any(not isinstance(name, str) for name in self.per):
+            raise TypeError(f'{self._where}: per is {self.per!r}; list names of keys, as in ["symbol"]')
         for name in ("every", "surely", "each"):
             if not isinstance(given := getattr(self, name), bool):
                 raise TypeError(f"{self._where}: {name} is {given!r}; it is True or False")
@@ -197,6 +208,10 @@ class LimitRule(Rule):
         """See `Rule`."""
         return (self.value,)
 
+    def names(self) -> Iterable[str]:
+        """See `Rule`."""
+        return [*self.where, *self.per]
+
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """What to hold against the limit; None if nothing can be said of this row.
 
@@ -224,10 +239,12 @@ class LimitRule(Rule):
         seen = set()
         for row in self.concerned(rows):
             for more, figure in self.figures(row):
-                key = _text([*row.key.values(), *more])
+                own = _text([*row.key.values(), *more])
+                key = _text([*(row.key[name] for name in self.per), *more]) if self.per else own
                 seen.add(key)
                 if figure is not None:
-                    yield from self._look(state, key, row, figure, step_us)
+                    told = own if self.every else key
+                    yield from self._look(state, key, row, figure, step_us, told)
         if self.absent is not None:
             missing = [key for key in state["keys"] if key not in seen]
             yield from self._miss(state, missing, start_us, end_us, step_us)
@@ -259,7 +276,15 @@ class LimitRule(Rule):
         """Whether a key that is at rest may be forgotten with this memory."""
         return not memory
 
-    def _look(self, state: RuleState, key: str, row: Row, figure: Figure, step_us: int) -> Iterator[Alert]:
+    def _look(
+        self,
+        state: RuleState,
+        key: str,
+        row: Row,
+        figure: Figure,
+        step_us: int,
+        told: str | None = None,
+    ) -> Iterator[Alert]:
         kept = state["keys"].get(key)
         if kept is None:
             before = (row.at_us - step_us - state["begin"]) // step_us if self.absent is not None else 0
@@ -270,7 +295,7 @@ class LimitRule(Rule):
             if said is not None:
                 why = f"{measured.told}{self._because(said, measured.figure)}"
                 at = row.start_us, row.at_us
-                yield self._alert(said, key, *at, measured.figure, self.limit.at, why)
+                yield self._alert(said, told or key, *at, measured.figure, self.limit.at, why)
         if not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows:
             del state["keys"][key]
 

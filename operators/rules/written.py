@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from .absence import Absence, Flatline
+from .beyond import Beyond
 from .change import Change
 from .rule import Rule
 from .threshold import Ratio, Threshold
 
 KINDS: dict[str, type[Rule]] = {
-    kind.__name__.lower(): kind for kind in (Threshold, Ratio, Change, Absence, Flatline)
+    kind.__name__.lower(): kind for kind in (Threshold, Ratio, Change, Beyond, Absence, Flatline)
 }
 """The kinds of rules that a file can name."""
 
