@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from ...operators.consumer.options import RunOptions
-from ...operators.consumer.run import Run
-from ...operators.consumer.runner import start
+from ...operators.consumer.runner import start_together
+from ...operators.consumer.together import RunTogether, options_of
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Outlet
-from ...operators.sketching.accounting import Account
+from ...operators.sinks.sink import Sink
 from ...operators.table.schema import END, START, schema_of
 from ..app import Feed
 from .asked import Job
@@ -32,38 +32,49 @@ def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Seq
     streams, told = job.streams(feed), AlertList()
     tables = {name: _Windows(stream) for name, stream in streams.items()}
 
-    def started(**options: Any) -> dict[str, Run]:
-        runs = {}
-        for part in job.parts:
-            alerting = job.alerting(part, [told, *to])
-            runs[part.name] = start(
-                streams[part.name],
-                RunOptions(
-                    on_window=tables[part.name].take,
-                    sinks=[] if alerting is None else [alerting],
-                    group_id=f"{feed.topic}-{part.name}",
-                    idle_seconds=_PATIENT,
-                    checkpoint_seconds=0.25,
-                    dead_letters=None,
-                    **options,
-                ),
-            )
-        return runs
+    def started(**options: Any) -> RunTogether:
+        shared = RunOptions(
+            group_id=feed.topic,
+            idle_seconds=_PATIENT,
+            checkpoint_seconds=0.25,
+            dead_letters=None,
+            **options,
+        )
+        taken = {name: table.take for name, table in tables.items()}
+        return start_together(streams, options_of(streams, shared, taken, _alerting(job, [told, *to])))
 
     if at_once:
         send()
     else:
         going = started()
         sent = send()
-        while any(run.summary().account.read < sent for run in going.values() if run.running):
+        while going.running and any(
+            summary.account.read < sent for summary in going.summaries().values()
+        ):
             time.sleep(_LOOK_SECONDS)
-        for run in going.values():
-            run.stop()
-            run.wait()
+        going.stop()
+        going.wait()
     # Up to the end of the topic: the windows that are open then are given out as they are.
-    accounts = [run.wait().account for run in started(until="latest").values()]
+    ended = started(until="latest").wait()
+    account = next(iter(ended.values())).account
     shown = {part.name: tables[part.name].table() for part in job.parts if part.shown}
-    return Outcome(accounts[0] if accounts else Account(), told.alerts, shown)
+    return Outcome(account, told.alerts, shown)
+
+
+def live(job: Job, feed: Feed, to: Sequence[Outlet], stale: str | None, options: RunOptions) -> RunTogether:
+    """Start an app's streams on a topic; they go on until they are stopped, and later where they ended."""
+    streams = job.streams(feed)
+    return start_together(streams, options_of(streams, options, None, _alerting(job, to, stale)))
+
+
+def _alerting(job: Job, to: Sequence[Outlet], stale: str | None = None) -> dict[str, Sequence[Sink]]:
+    """The rules of each part that has some. That nothing comes is told by the first of them."""
+    found: dict[str, Sequence[Sink]] = {}
+    for part in job.parts:
+        alerting = job.alerting(part, to, None if found else stale)
+        if alerting is not None:
+            found[part.name] = [alerting]
+    return found
 
 
 class _Windows:
@@ -83,13 +94,3 @@ class _Windows:
         tables = [self._tables[key] for key in sorted(self._tables)]
         return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
-
-def live(job: Job, feed: Feed, group: str, to: Sequence[Outlet], stale: str | None) -> list[Run]:
-    """Start an app's runs on a topic; they go on until they are stopped, and later where they ended."""
-    streams = job.streams(feed)
-    runs = []
-    for part in job.parts:
-        alerting = job.alerting(part, to, stale if part is job.parts[0] else None)
-        options = RunOptions(sinks=[] if alerting is None else [alerting], group_id=f"{group}-{part.name}")
-        runs.append(start(streams[part.name], options))
-    return runs
