@@ -38,7 +38,7 @@ class Running:
         query failed with.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        with _told_to_end() as told:
+        with told_to_end() as told:
             while not told.is_set():
                 left = _LOOK_SECONDS if deadline is None else deadline - time.monotonic()
                 # An interrupted call breaks the connection to Java, so each call is short.
@@ -46,12 +46,12 @@ class Running:
                     return True
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
-            self._stop()
+            self.end()
         print("streamgauge: the query has ended; it goes on from its checkpoint", file=sys.stderr)
         return True
 
-    def _stop(self) -> None:
-        """Stop between two micro-batches."""
+    def end(self) -> None:
+        """Stop it between two micro-batches."""
         deadline = time.monotonic() + _BATCH_SECONDS
         while self._query.isActive and time.monotonic() < deadline:
             if not self._query.status["isTriggerActive"]:
@@ -61,7 +61,7 @@ class Running:
 
 
 @contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
+def told_to_end() -> Iterator[threading.Event]:
     """An event that the signals set; only the main thread can handle them."""
     told = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -12,6 +12,7 @@ import typer
 
 from ..ending import at_once
 from ..settings import Config, ConfigFile, Servers, kafka_settings
+from .speed import Speed, faster
 
 
 def replay(
@@ -21,9 +22,7 @@ def replay(
     ],
     topic: Annotated[str, typer.Option(metavar="NAME", help="Where they go; it is made unless it is there.")],
     bootstrap_servers: Servers = "localhost:9092",
-    speed: Annotated[
-        str, typer.Option(metavar="TIMES", help="1x is as recorded, 10x ten times faster, max at once.")
-    ] = "1x",
+    speed: Speed = "1x",
     time: Annotated[
         str | None,
         typer.Option(metavar="FIELD", help="Where lines of JSON hold their time; looked for unless named."),
@@ -80,20 +79,3 @@ def replay(
     else:
         by = f" by {found}" if found and times else ""
         print(f"{sent:,} messages to {topic}{by} in {seconds:.1f} s", file=sys.stderr)
-
-
-def faster(speed: str) -> float:
-    """How many times faster than recorded; 0 for at once. Raises `ValueError` for anything else.
-
-    >>> faster("10x"), faster("0.5"), faster("max")
-    (10.0, 0.5, 0.0)
-    """
-    if speed == "max":
-        return 0.0
-    try:
-        found = float(speed.removesuffix("x"))
-    except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
-        raise ValueError(f"--speed {speed}: write 1x, 10x or any other number of times, or max")
-    return found

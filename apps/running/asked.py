@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Alerting, Outlet
 from ...operators.rules.rule import Rule
 from ...operators.rules.written import KINDS, read_rules_by_part
+from ...operators.sketching.accounting import Account
 from ..app import App, AppFormat, AppPart, Feed
 
 
@@ -58,3 +60,52 @@ class Job:
             return None
         outlets = [*to, *self.app.outlets(self.settings)]
         return Alerting(list(rules), outlets, part.at, stale, self.app.name)
+
+
+@dataclass(frozen=True)
+class Live:
+    """An app's job on a topic of somebody's, and the group or folder by which it goes on where it ended.
+
+    `state` is the folder where Spark keeps its checkpoints and tables; `stale`, `workers` and `metrics` are
+    the consumer's. `to` is where alerts go. Raises `ValueError` for options that the engine doesn't have.
+    """
+
+    job: Job
+    feed: Feed
+    group: str
+    engine: str = "local"
+    to: Sequence[Outlet] = ()
+    stale: str | None = None
+    state: Path | None = None
+    workers: int = 1
+    metrics: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine == "local" and self.state is not None:
+            raise ValueError("--state is Spark's; the consumer keeps its state in Kafka")
+        if self.engine == "spark" and self.state is None:
+            raise ValueError("a live run on Spark goes on from its checkpoints: name --state FOLDER")
+        if self.engine == "spark" and (self.stale or self.metrics or self.workers > 1):
+            raise ValueError("--stale, --metrics and --workers are the consumer's; on Spark leave them out")
+
+
+class Going(Protocol):
+    """An app that runs on an engine."""
+
+    def account(self) -> Account:
+        """What became of the messages so far, by the part that has come the least far."""
+
+    def wait(self) -> None:
+        """Come back when it has ended, or was told to: by a return or by `KeyboardInterrupt`."""
+
+    def stop(self) -> Account:
+        """End it in order; gives its last account."""
+
+
+def least(accounts: Sequence[Account]) -> Account:
+    """The account of the part that has read the least.
+
+    >>> least([Account(read=3, counted=3), Account(read=2, counted=2)]).read
+    2
+    """
+    return min(accounts, key=lambda account: account.read)

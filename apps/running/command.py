@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from ..ending import at_once
+from ..replay.speed import Speed, faster
+from ..settings import Config, ConfigFile, kafka_settings
 
 
 class RunEngine(StrEnum):
@@ -26,6 +28,9 @@ def run(
             metavar="FILE", help="Replay a recording through a Kafka broker of its own. Repeatable."
         ),
     ] = None,
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Further files of the recording.")
+    ] = None,
     format: Annotated[
         str | None, typer.Option(metavar="FORMAT", help="The messages' format; found out unless given.")
     ] = None,
@@ -38,10 +43,7 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of the app or format. Repeatable."),
     ] = None,
-    speed: Annotated[
-        float,
-        typer.Option(metavar="TIMES", min=0, help="Replay so many times faster than recorded; 0 is at once."),
-    ] = 0.0,
+    speed: Speed = "max",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object; live, one line an alert.")
     ] = False,
@@ -54,7 +56,11 @@ def run(
         typer.Option(metavar="NAME", help="The live run's consumer group: it goes on where it ended."),
     ] = None,
     alerts_topic: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Send alerts to this topic, too, each exactly once.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Send alerts there, each exactly once; live, to GROUP.alerts unless named.",
+        ),
     ] = None,
     alerts_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append alerts to this file, as lines of JSON.")
@@ -66,12 +72,23 @@ def run(
         str | None,
         typer.Option(metavar="LENGTH", help="Live: tell when no message has come for so long, such as 10m."),
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Live on Spark: where its checkpoints are kept, and its tables."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Live: so many processes share the partitions.")] = 1,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="PORT", help="Live: where Prometheus finds metrics and health.")
+    ] = None,
+    config: Config = None,
+    config_file: ConfigFile = None,
 ) -> None:
     """Run an app: what its field wants to be told, and why.
 
     With `--input` a recording is sent through a real broker, which is started for it; the app's answers are
     checked against exact ones, and everything that fired is listed. With `--bootstrap-servers` and `--topic`
-    the app runs on a topic of yours until Ctrl-C, and goes on where it ended: its rules' state lies in Kafka.
+    the app runs on a topic of yours until Ctrl-C, and goes on where it ended. `streamgauge serve --app` shows
+    its page meanwhile.
 
         streamgauge run iot --input readings.csv --set time=timestamp --set limit=78 --set hysteresis=2
 
@@ -79,33 +96,46 @@ def run(
 
         streamgauge run iot --input readings.csv --engine spark
 
-        streamgauge run iot --bootstrap-servers localhost:9092 --topic sensors --alerts-topic alerts
+        streamgauge run iot --bootstrap-servers localhost:9092 --topic sensors
     """
     with at_once():
+        from ..app import Feed
         from ..registry import app_of
-        from .asked import Job
-        from .outlets import outlets
-        from .watching import watch
+        from .asked import Job, Live
+        from .outlets import alerts_topic_of, outlets
 
+    paths = [*(input or ()), *(more or ())]
+    live = {
+        "--group": group, "--stale": stale, "--state": state, "--metrics": metrics, "--config": config,
+        "--config-file": config_file,
+    }  # fmt: skip
+    times = faster(speed)
     given = _settings(settings or [])
-    live = bootstrap_servers is not None or topic is not None
-    if live == bool(input):
+    if (bootstrap_servers is not None or topic is not None) == bool(paths):
         raise ValueError("name a recording by --input FILE, or a topic by --bootstrap-servers and --topic")
-    for path in input or ():
+    for path in paths:
         if not path.is_file():
             raise ValueError(f"{path}: there is no such file")
-    job = Job.of(app_of(app), format, given, rules, input[0] if input else None)
-    to = outlets(alerts_topic, alerts_file, webhook)
-    if input:
+    job = Job.of(app_of(app), format, given, rules, paths[0] if paths else None)
+    if paths:
+        if unused := [name for name, value in live.items() if value]:
+            raise ValueError(f"{unused[0]} is for a live run, with --bootstrap-servers and --topic")
         from .replaying import AppReplay, replay
 
-        replay(AppReplay(job, input, engine.value, speed, to), as_json)
+        to = outlets(alerts_topic, alerts_file, webhook)
+        replay(AppReplay(job, paths, engine.value, times, to), as_json)
         return
     if bootstrap_servers is None or topic is None:
         raise ValueError("a live run needs both --bootstrap-servers HOST:PORT and --topic NAME")
-    if engine is RunEngine.spark or speed:
-        raise ValueError("a live run has no --speed, and runs as a consumer; on Spark use spark_udafs.alerts")
-    watch(job, topic, bootstrap_servers, group or f"{app}-{topic}", to, stale, as_json)
+    if times:
+        raise ValueError("--speed is for recordings; a live run reads messages as they come")
+    named = group or f"{app}-{topic}"
+    to = outlets(alerts_topic or alerts_topic_of(named), alerts_file, webhook)
+    kafka = kafka_settings(bootstrap_servers, config, config_file)
+    feed = Feed(topic, kafka.pop("bootstrap.servers"), kafka)
+    from .watching import watch
+
+    watch(Live(job, feed, named, engine.value, to, stale, state, workers, metrics), as_json)
 
 
 def _settings(given: list[str]) -> dict[str, str]:

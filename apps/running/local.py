@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,10 @@ from ...operators.consumer.together import RunTogether, options_of
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Outlet
 from ...operators.sinks.sink import Sink
+from ...operators.sketching.accounting import Account
 from ...operators.table.schema import END, START, schema_of
 from ..app import Feed
-from .asked import Job
+from .asked import Going, Job, Live, least
 from .outcome import AlertList, Outcome
 
 _PATIENT = 3600.0
@@ -48,23 +50,44 @@ def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Seq
     else:
         going = started()
         sent = send()
-        while going.running and any(
-            summary.account.read < sent for summary in going.summaries().values()
-        ):
+        while going.running and any(summary.account.read < sent for summary in going.summaries().values()):
             time.sleep(_LOOK_SECONDS)
         going.stop()
         going.wait()
     # Up to the end of the topic: the windows that are open then are given out as they are.
     ended = started(until="latest").wait()
-    account = next(iter(ended.values())).account
+    account = least([summary.account for summary in ended.values()])
     shown = {part.name: tables[part.name].table() for part in job.parts if part.shown}
     return Outcome(account, told.alerts, shown)
 
 
-def live(job: Job, feed: Feed, to: Sequence[Outlet], stale: str | None, options: RunOptions) -> RunTogether:
+@dataclass(frozen=True)
+class _Consumers:
+    """See `apps.running.asked.Going`."""
+
+    run: RunTogether
+
+    def account(self) -> Account:
+        """See `Going`."""
+        return least([summary.account for summary in self.run.summaries().values()])
+
+    def wait(self) -> None:
+        """See `Going`."""
+        while self.run.running:
+            time.sleep(_LOOK_SECONDS)
+
+    def stop(self) -> Account:
+        """See `Going`."""
+        self.run.stop()
+        return least([summary.account for summary in self.run.wait().values()])
+
+
+def live(asked: Live) -> Going:
     """Start an app's streams on a topic; they go on until they are stopped, and later where they ended."""
-    streams = job.streams(feed)
-    return start_together(streams, options_of(streams, options, None, _alerting(job, to, stale)))
+    job, streams = asked.job, asked.job.streams(asked.feed)
+    options = RunOptions(group_id=asked.group, workers=asked.workers, metrics=asked.metrics)
+    sinks = _alerting(job, asked.to, asked.stale)
+    return _Consumers(start_together(streams, options_of(streams, options, None, sinks)))
 
 
 def _alerting(job: Job, to: Sequence[Outlet], stale: str | None = None) -> dict[str, Sequence[Sink]]:
@@ -93,4 +116,3 @@ class _Windows:
         """All of them."""
         tables = [self._tables[key] for key in sorted(self._tables)]
         return pa.concat_tables(tables) if tables else self._schema.empty_table()
-

@@ -10,6 +10,15 @@ from ...operators.rules.to_topic import AlertTopic
 from ...operators.rules.to_webhook import AlertWebhook
 
 
+def alerts_topic_of(group: str) -> str:
+    """The topic that a live run sends its alerts to unless it is told another one.
+
+    >>> alerts_topic_of("iot-sensors")
+    'iot-sensors.alerts'
+    """
+    return f"{group}.alerts"
+
+
 def outlets(topic: str | None, file: Path | None, webhook: str | None) -> list[Outlet]:
     """Those that were named. Raises `ValueError` for an address that isn't one."""
     found: list[Outlet] = []

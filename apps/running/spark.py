@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,11 +20,16 @@ from ...operators.sketching.accounting import Account
 from ...operators.table.schema import END, START, schema_of
 from ..app import Feed
 from ..java import find_java
-from .asked import Job
+from .asked import Going, Job, Live, least
 from .outcome import AlertList, Outcome
+
+if TYPE_CHECKING:
+    from ...spark_udafs.running import Running
+    from ...spark_udafs.sinks import Batch, Sink
 
 _PATIENT = 3600.0
 """In a replay no partition is idle: what closes windows is the recording alone."""
+_IDLE_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 
 
@@ -36,11 +43,10 @@ def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Seq
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-spark-")))
         spark = stack.enter_context(_session(folder))
 
-        def started(available_now: bool) -> list[Any]:
-            return [
-                _write(job, part.name, streams[part.name], spark, folder, tables, [told, *to], available_now)
-                for part in job.parts
-            ]
+        def started(available_now: bool) -> list[Running]:
+            kept = {name: partial(_keep, own) for name, own in tables.items()}
+            asked = _Queries(job, streams, spark, folder, [told, *to], kept)
+            return asked.start(_PATIENT, None, available_now)
 
         if at_once:
             send()
@@ -54,9 +60,85 @@ def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Seq
         ended = started(True)
         for query in ended:
             query.awaitTermination()
-        account = account_of(ended[0]) if ended else Account()
+        account = least([account_of(query) for query in ended])
     shown = {part.name: _whole(tables[part.name], streams[part.name]) for part in job.parts if part.shown}
     return Outcome(account, told.alerts, shown)
+
+
+def live(asked: Live) -> Going:
+    """What `apps.running.local.live` does; closed windows are Parquet files in ``tables`` of its folder."""
+    from ...spark_udafs.sinks import ParquetSink
+
+    assert asked.state is not None
+    streams = asked.job.streams(asked.feed)
+    stack = ExitStack()
+    spark = stack.enter_context(_session(asked.state / "temporary"))
+    kept: dict[str, Sink] = {name: ParquetSink(asked.state / "tables" / name) for name in streams}
+    queries = _Queries(asked.job, streams, spark, asked.state, asked.to, kept)
+    return _SparkQueries(queries.start(_IDLE_SECONDS, ""), stack)
+
+
+@dataclass(frozen=True)
+class _SparkQueries:
+    """See `apps.running.asked.Going`."""
+
+    queries: Sequence[Running]
+    session: ExitStack
+
+    def account(self) -> Account:
+        """See `Going`."""
+        from ...spark_udafs.run import account_of
+
+        return least([account_of(query) for query in self.queries])
+
+    def wait(self) -> None:
+        """See `Going`."""
+        from ...spark_udafs.running import told_to_end
+
+        # An interrupted question would break the connection to Java.
+        with told_to_end() as told:
+            while all(query.isActive for query in self.queries) and not told.wait(_LOOK_SECONDS):
+                pass
+
+    def stop(self) -> Account:
+        """See `Going`."""
+        with self.session:
+            failed = [query for query in self.queries if query.exception() is not None]
+            for query in self.queries:
+                query.end()
+            for query in failed:
+                query.awaitTermination()
+            return self.account()
+
+
+@dataclass(frozen=True)
+class _Queries:
+    """The queries of an app's parts: each with its rules, and a sink for its table."""
+
+    job: Job
+    streams: Mapping[str, Stream]
+    spark: Any
+    folder: Path
+    to: Sequence[Outlet]
+    kept: Mapping[str, Sink]
+
+    def start(
+        self, idle_seconds: float, dead_letters: str | None, available_now: bool = False
+    ) -> list[Running]:
+        """Start all of them."""
+        from ...spark_udafs.alerts import AlertSink
+        from ...spark_udafs.run import on_spark, write
+
+        found = []
+        for part in self.job.parts:
+            stream, sinks = self.streams[part.name], [self.kept[part.name]]
+            alerting = self.job.alerting(part, self.to)
+            if alerting is not None:
+                sinks.append(AlertSink(stream, alerting, self.folder / "rules" / part.name))
+            table = on_spark(stream, self.spark, idle_seconds=idle_seconds, dead_letters=dead_letters)
+            checkpoint = self.folder / "checkpoint" / part.name
+            found.append(write(table, checkpoint, *sinks, available_now=available_now))
+        return found
 
 
 @contextmanager
@@ -83,26 +165,8 @@ def _session(folder: Path) -> Iterator[Any]:
         spark.stop()
 
 
-def _write(
-    job: Job,
-    name: str,
-    stream: Stream,
-    spark: Any,
-    folder: Path,
-    tables: dict[str, list[pa.Table]],
-    to: Sequence[Outlet],
-    available_now: bool,
-) -> Any:
-    from ...spark_udafs.alerts import AlertSink
-    from ...spark_udafs.run import on_spark, write
-
-    (part,) = (one for one in job.parts if one.name == name)
-    sinks: list[Any] = [lambda table, batch: tables[name].append(table)]
-    alerting = job.alerting(part, to)
-    if alerting is not None:
-        sinks.append(AlertSink(stream, alerting, folder / "rules" / name))
-    table = on_spark(stream, spark, idle_seconds=_PATIENT, dead_letters=None)
-    return write(table, folder / "checkpoint" / name, *sinks, available_now=available_now)
+def _keep(tables: list[pa.Table], table: pa.Table, batch: Batch) -> None:
+    tables.append(table)
 
 
 def _whole(tables: list[pa.Table], stream: Stream) -> pa.Table:

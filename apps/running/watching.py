@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from ...operators.consumer.ending import as_interrupt
-from ...operators.rules.alerting import Outlet
 from ...operators.rules.to_output import AlertOutput
-from ..app import Feed
-from .asked import Job
-from .local import live
+from . import local, spark
+from .asked import Live
 
-_LOOK_SECONDS = 0.5
+ENGINES = {"local": local.live, "spark": spark.live}
 
 
-def watch(
-    job: Job, topic: str, servers: str, group: str, to: Sequence[Outlet], stale: str | None, as_json: bool
-) -> None:
-    """Run an app on a topic and print its alerts, until Ctrl-C, SIGTERM, or an error of one of its runs."""
+def watch(asked: Live, as_json: bool) -> None:
+    """Run an app on a topic and print its alerts, until Ctrl-C, SIGTERM, or an error of its engine."""
     with as_interrupt():
-        runs = live(job, Feed(topic, servers), group, [AlertOutput(as_json), *to], stale)
-        print(f"{job.app.name} reads {topic}; Ctrl-C ends it in order", file=sys.stderr)
-        try:
-            while all(run.running for run in runs):
-                time.sleep(_LOOK_SECONDS)
-        except KeyboardInterrupt:
-            pass
-        for run in runs:
-            run.stop()
-        summaries = [run.wait() for run in runs]
-    print(f"{job.app.name} ended: {summaries[0].account}", file=sys.stderr)
+        going = ENGINES[asked.engine](replace(asked, to=[AlertOutput(as_json), *asked.to]))
+        name = asked.job.app.name
+        print(f"{name} reads {asked.feed.topic}; Ctrl-C ends it in order", file=sys.stderr)
+        with suppress(KeyboardInterrupt):
+            going.wait()
+        account = going.stop()
+    print(f"{name} ended: {account}", file=sys.stderr)

@@ -1,0 +1,28 @@
+"""How fast a recording is replayed, as the command line says it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Speed = Annotated[
+    str, typer.Option(metavar="TIMES", help="1x is as recorded, 10x ten times faster, max at once.")
+]
+
+
+def faster(speed: str) -> float:
+    """How many times faster than recorded; 0 for at once. Raises `ValueError` for anything else.
+
+    >>> faster("10x"), faster("0.5"), faster("max")
+    (10.0, 0.5, 0.0)
+    """
+    if speed == "max":
+        return 0.0
+    try:
+        found = float(speed.removesuffix("x"))
+    except ValueError:
+        found = -1.0
+    if not 0 < found < float("inf"):
+        raise ValueError(f"--speed {speed}: write 1x, 10x or any other number of times, or max")
+    return found

@@ -1,0 +1,120 @@
+"""Apps live on a topic: what is told over a restart, on both engines, is what a replay tells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from streamgauge.apps.app import Feed, Message
+from streamgauge.apps.registry import app_of
+from streamgauge.apps.running.asked import Job, Live
+from streamgauge.apps.running.outcome import AlertList
+from streamgauge.apps.running.outlets import alerts_topic_of, outlets
+from streamgauge.apps.running.watching import ENGINES
+from streamgauge.operators.kafka.topics import admin, ensure_topic
+from streamgauge.operators.rules.alerting import Alerting
+from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.table.schema import read_parquet
+from streamgauge.operators.testing import StreamTester
+
+from ...waiting import until
+from .test_replaying import SET, lines, readings
+
+APP = app_of("iot")
+
+
+def told_by(messages: list[Message], job: Job) -> list[tuple[Any, ...]]:
+    """What the rules say of messages, by the tester."""
+    told = AlertList()
+    for name, stream in job.streams(Feed("t", "localhost:9092")).items():
+        (part,) = (part for part in job.parts if part.name == name)
+        alerting = job.alerting(part, [told])
+        tester = StreamTester(stream, sinks=[alerting] if isinstance(alerting, Alerting) else [])
+        tester.feed_messages([message.value for message in messages])
+        tester.finish()
+    return [(one.rule, one.plain_key, one.to_dict()["at"], one.state) for one in told.alerts]
+
+
+def sent(kafka: Any, topic: str, messages: list[Message]) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for message in messages:
+        producer.produce(topic, message.value, timestamp=message.sent_ms or 0)
+    assert producer.flush(60) == 0
+
+
+def alerts_in(kafka: Any, topic: str) -> list[dict[str, Any]]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": uuid4().hex,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.subscribe([topic])
+    found = []
+    try:
+        while (message := consumer.poll(60)) is not None and message.error() is None:
+            found.append(json.loads(message.value()))
+    finally:
+        consumer.close()
+    return found
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_live_run_goes_on_where_it_ended(
+    kafka, engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if engine == "spark":
+        pytest.importorskip("pyspark")
+        request.getfixturevalue("spark")
+    job = Job.of(APP, "json", SET)
+    topic, group = f"live-{uuid4().hex[:8]}", f"group-{uuid4().hex[:8]}"
+    ensure_topic(admin({"bootstrap.servers": kafka.bootstrap_servers}), topic, 1)
+    recording = tmp_path / "readings.jsonl"
+    recording.write_bytes(b"\n".join(lines(readings())) + b"\n")
+    messages = list(job.form.messages(recording, job.settings))
+    messages.append(Message(b'{"device": {"id": "z"}, "ts": 1900000000000, "payload": {"t": 20}}'))
+    # Ten minutes lie between two rounds of readings, so this cuts no window.
+    half = next(n for n in range(400, 800) if messages[n].sent_ms - messages[n - 1].sent_ms > 300_000)
+    wanted, alerts = told_by(messages, job), alerts_topic_of(group)
+    state = tmp_path / "state" if engine == "spark" else None
+    to = outlets(alerts, None, None)
+    live = Live(job, Feed(topic, kafka.bootstrap_servers), group, engine, to, state=state)
+
+    def told() -> list[tuple[Any, ...]]:
+        names = ("rule", "key", "at", "state")
+        return [tuple(one[name] for name in names) for one in alerts_in(kafka, alerts)]
+
+    def run(some: list[Message], upto: int, alerts: int) -> Account:
+        sent(kafka, topic, some)
+        going = ENGINES[engine](live)
+        try:
+            until(lambda: going.account().read == upto and len(told()) >= alerts)
+        finally:
+            account = going.stop()
+        return account
+
+    assert run(messages[:half], half, 0).read == half
+    account = run(messages[half:], len(messages), len(wanted))
+    assert sorted(told(), key=str) == sorted(wanted, key=str)
+    assert account.counted == len(messages) - 2 and account.dead_lettered == 1
+    if state is not None:
+        days = read_parquet(state / "tables" / "days")
+        assert days.num_rows >= 9 and (state / "rules" / "readings").is_dir()
+
+
+def test_options_of_the_other_engine_are_refused(tmp_path: Path) -> None:
+    job, feed = Job.of(APP, "json", SET), Feed("t", "localhost:9092")
+    with pytest.raises(ValueError, match="--state is Spark's"):
+        Live(job, feed, "g", state=tmp_path)
+    with pytest.raises(ValueError, match="name --state FOLDER"):
+        Live(job, feed, "g", "spark")
+    with pytest.raises(ValueError, match="are the consumer's"):
+        Live(job, feed, "g", "spark", workers=2, state=tmp_path)
