@@ -189,36 +189,6 @@ def test_a_recording_is_sent_in_its_rhythm(tmp_path: Path) -> None:
     assert batch.due.tolist() == [0, 1] and batch.sent.tolist() == [1_767_225_600_000, 1_767_225_660_000]
 
 
-@pytest.mark.parametrize(
-    ("format", "given", "said"),
-    [
-        ("avro", {}, "'avro' is not a format of iot; it has json, csv"),
-        ("csv", {"limt": "3"}, "--set limt: iot has no such setting; with the format csv it has limit, "),
-        ("csv", {"limit": "warm"}, "--set limit=warm: it is a number"),
-    ],
-)
-def test_what_an_app_can_not_be_asked_is_said(format: str, given: dict, said: str) -> None:
-    with pytest.raises(ValueError) as refused:
-        Job.of(app_of("iot"), format, given)
-    assert said in str(refused.value)
-
-
-def test_a_rules_file_takes_the_place_of_the_app_s_own(tmp_path: Path) -> None:
-    file = tmp_path / "rules.toml"
-    rule = '[[rule]]\nname = "{}"\nkind = "threshold"\nabove = 5\n'
-    file.write_text(
-        rule.format("high") + 'value = "high"\npart = "days"\n' + rule.format("v") + 'value = "value"\n'
-    )
-    job = Job.of(app_of("iot"), "csv", {}, file)
-    assert {part: [one.name for one in rules] for part, rules in job.rules.items()} == {
-        "readings": ["v"],
-        "days": ["high"],
-    }
-    file.write_text(rule.format("high") + 'value = "high"\npart = "weeks"\n')
-    with pytest.raises(ValueError, match="line 1: part is 'weeks'; it can be readings, days"):
-        Job.of(app_of("iot"), "csv", {}, file)
-
-
 @pytest.mark.parametrize("name", APPS)
 def test_every_app_can_be_asked_for(name: str) -> None:
     app = app_of(name)

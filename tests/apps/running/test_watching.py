@@ -108,13 +108,3 @@ def test_a_live_run_goes_on_where_it_ended(
     if state is not None:
         days = read_parquet(state / "tables" / "days")
         assert days.num_rows >= 9 and (state / "rules" / "readings").is_dir()
-
-
-def test_options_of_the_other_engine_are_refused(tmp_path: Path) -> None:
-    job, feed = Job.of(APP, "json", SET), Feed("t", "localhost:9092")
-    with pytest.raises(ValueError, match="--state is Spark's"):
-        Live(job, feed, "g", state=tmp_path)
-    with pytest.raises(ValueError, match="name --state FOLDER"):
-        Live(job, feed, "g", "spark")
-    with pytest.raises(ValueError, match="are the consumer's"):
-        Live(job, feed, "g", "spark", workers=2, state=tmp_path)
