@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from .operators.rules.alerting import Alerting as Alerting
     from .operators.rules.beyond import Beyond as Beyond
     from .operators.rules.change import Change as Change
+    from .operators.rules.new_term import NewTerm as NewTerm
     from .operators.rules.threshold import Ratio as Ratio
     from .operators.rules.threshold import Threshold as Threshold
     from .operators.rules.to_output import AlertFile as AlertFile
@@ -174,6 +175,7 @@ _EXPORTS: dict[str, str] = {
     "KafkaSink": ".spark_udafs.sinks",
     "Encoder": ".operators.formats.encode",
     "Messages": ".operators.formats.messages",
+    "NewTerm": ".operators.rules.new_term",
     "ParquetSink": ".spark_udafs.sinks",
     "Ratio": ".operators.rules.threshold",
     "Run": ".operators.consumer.run",

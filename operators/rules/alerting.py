@@ -47,7 +47,8 @@ class Alerting:
     """Apply rules to the closed windows of a run, and tell each event once.
 
     rules
-        `Threshold`, `Ratio`, `Change`, `Absence`, `Flatline`, or rules of your own (`operators.rules.rule`).
+        `Threshold`, `Ratio`, `Change`, `Absence`, `Flatline`, `NewTerm`, or rules of your own
+        (`operators.rules.rule`).
     to
         Where alerts go: `AlertTopic`, `CommandTopic`, `AlertOutput` (standard output, the default),
         `AlertFile`, `AlertWebhook`.

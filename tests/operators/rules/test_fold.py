@@ -12,6 +12,7 @@ from streamgauge import (
     Alerting,
     Change,
     Flatline,
+    NewTerm,
     Ratio,
     Stream,
     StreamTester,
@@ -35,6 +36,7 @@ RULES = [
     Change("burst", value="n", against="mean", over=10, by="poisson", above=1.8, absent=0, warm=5),
     Absence("dead", longer="3m"),
     Flatline("stuck", value="value", longer="4m", within=2.0),
+    NewTerm("new", learn="5m", forget="7m", most=2),
 ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge import Absence, Change, Flatline, Ratio, Threshold, read_rules
+from streamgauge import Absence, Change, Flatline, NewTerm, Ratio, Threshold, read_rules
 from streamgauge.operators.rules.written import rules_of
 
 TEXT = """
@@ -50,6 +50,12 @@ name = "stuck"
 kind = "flatline"
 value = "temperature"
 longer = "6h"
+
+[[rule]]
+name = "new agent"
+kind = "newterm"
+learn = "1d"
+most = 500
 """
 
 
@@ -70,6 +76,7 @@ def test_a_file_says_what_python_says(tmp_path: Path) -> None:
         Change("jump", value="temperature", against="last", by="distance", above=5, every=True),
         Absence("dead", longer="2h"),
         Flatline("stuck", value="temperature", longer="6h"),
+        NewTerm("new agent", learn="1d", most=500),
     ]
     assert Threshold("a", value="n", above=1, hold=timedelta(minutes=1)).holds.hold_us == 60_000_000
 

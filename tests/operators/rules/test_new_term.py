@@ -1,0 +1,111 @@
+"""New terms against the same in plain Python, over the whole past."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import timedelta
+
+import pytest
+
+from streamgauge import Alerting, NewTerm, StreamTester, top_k
+from streamgauge.operators.rules.row import Row
+
+from .plain import MINUTE, NOON, ROWS, Kept, minute_of, row
+
+BY_KEY = ROWS.group_by("key").tumbling("1m").agg(tags=top_k("key"))
+
+
+def feed(seed: int, minutes: int = 200) -> list[dict]:
+    """Keys that come ever more rarely: half of all rows are of one, a quarter of the next."""
+    dice = random.Random(seed)
+    found = []
+    for second in range(0, minutes * 60, 13):
+        key = min(int(dice.expovariate(0.5)), 12)
+        found.append(row(second / 60, f"k{key}"))
+    return found
+
+
+def plain(fed: list[dict], learn: int, forget: int | None, most: int) -> list[tuple[str, float]]:
+    """By a look at all windows before, for each key of each window, in minutes."""
+    windows: dict[int, list[str]] = {}
+    for one in fed:
+        minute = int((one["at"] - NOON.replace(tzinfo=None)).total_seconds() // 60)
+        windows[minute] = sorted({*windows.get(minute, []), one["key"]})
+    told, first = [], min(windows)
+    seen: list[tuple[int, str]] = []  # every sight of a term, in order
+    for minute in sorted(windows):
+        kept = known(seen, most)
+        for key in windows[minute]:
+            last = kept.get(key)
+            fresh = last is None or (forget is not None and minute - last > forget)
+            if fresh and minute - first >= learn:
+                told.append((key, minute + 1.0))
+            seen.append((minute + 1, key))
+            kept = {**kept, key: minute + 1}
+    return told
+
+
+def known(seen: list[tuple[int, str]], most: int) -> dict[str, int]:
+    """The terms that were seen last, as many as are remembered."""
+    last: dict[str, int] = {}
+    for minute, key in seen:
+        last.pop(key, None)
+        last[key] = minute
+    return dict(list(last.items())[-most:])
+
+
+@pytest.mark.parametrize(("learn", "forget", "most"), [(30, None, 100), (10, 25, 100), (20, None, 13)])
+def test_terms_are_told_once_as_in_plain_python(learn: int, forget: int | None, most: int) -> None:
+    kept, fed = Kept(), feed(learn)
+    rule = NewTerm("new", learn=f"{learn}m", forget=f"{forget or 0}m", most=most)
+    tester = StreamTester(BY_KEY, sinks=[Alerting([rule], to=[kept])], start=NOON + timedelta(days=1))
+    for low in range(0, len(fed), 37):
+        tester.feed(fed[low : low + 37])
+        tester.restart()
+    tester.finish()
+    tester.advance(60)
+    found = [(str(alert.plain_key), minute_of(alert)) for alert in kept.alerts]
+    assert found == plain(fed, learn, forget, most) and found
+
+
+def test_memory_is_bounded_and_what_was_forgotten_is_said() -> None:
+    rule = NewTerm("new", learn="1m", most=50)
+    state = rule.begin()
+    told = []
+    for minute in range(300):
+        one = Row({"key": f"term {minute}"}, minute * MINUTE, (minute + 1) * MINUTE, {})
+        told += rule.window(state, [one], minute * MINUTE, (minute + 1) * MINUTE, MINUTE)
+        state = json.loads(json.dumps(state))
+        assert len(state["keys"]) <= 50
+    assert len(told) == 299 and told[40].why == "first seen, after 1m of learning"
+    assert told[-1].why == "first seen, after 1m of learning; 249 terms beyond 50 were forgotten"
+
+
+def test_items_of_a_list_are_terms_and_rare_ones_show_nothing() -> None:
+    kept = Kept()
+    rule = NewTerm("tag", learn="2m", value="tags", each=True, least=2)
+    stream = ROWS.tumbling("1m").agg(tags=top_k("key"))
+    tester = StreamTester(stream, sinks=[Alerting([rule], to=[kept])], start=NOON + timedelta(days=1))
+    for minute, keys in enumerate(["aa", "ab", "abc", "bb", "ccaabb"]):
+        tester.feed([row(minute + place / 60, key) for place, key in enumerate(keys)])
+    tester.finish()
+    assert [(a.plain_key, minute_of(a), a.value) for a in kept.alerts] == [("b", 4.0, 2.0), ("c", 5.0, 2.0)]
+    assert kept.alerts[0].why == "tags is 2, first seen, after 2m of learning"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "the rule 'n': learn is '': '' is not a duration"),
+        ({"learn": "0s"}, "learn is '0s'; write a length of time, such as '1d'"),
+        ({"learn": "1d", "forget": "1h"}, "forget is '1h', so terms are forgotten before learning ends"),
+        ({"learn": "1d", "most": 0}, "most is 0; it is a whole number from 1 on"),
+        ({"learn": "1d", "each": True}, "each and least are about a value"),
+        ({"learn": "1d", "value": "n", "least": 0}, "least is 0; it is a number above 0"),
+    ],
+)
+def test_wrong_fields_are_named(given: dict, said: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        NewTerm("n", **given)
+    assert said in str(refused.value)
