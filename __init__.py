@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from .operators.formats.json_fields import field as field
     from .operators.formats.messages import Messages as Messages
     from .operators.formats.protobuf import protobuf as protobuf
+    from .operators.formats.syslog import syslog as syslog
     from .operators.formats.text import raw as raw
     from .operators.formats.text import text as text
     from .operators.formats.unavailable import Unavailable as Unavailable
@@ -221,6 +222,7 @@ _EXPORTS: dict[str, str] = {
     "sketch": ".spark_udafs.frames",
     "sketch_parquet": ".spark_udafs.parquet.sketching",
     "start_together": ".together",
+    "syslog": ".operators.formats.syslog",
     "text": ".operators.formats.text",
     "window": ".spark_udafs.windows",
     "with_definitions": ".spark_udafs.tables",
