@@ -230,7 +230,7 @@ _EXPORTS: dict[str, str] = {
 }
 
 # `from streamgauge import *` leaves Python's own names as they are; these must be imported by name.
-_SHADOWING = ("csv", "json", "max", "min", "sum", "tuple")
+_SHADOWING = ("csv", "json", "max", "min", "sum", "syslog", "tuple")
 
 
 if not TYPE_CHECKING:  # type checkers and editors are to know the names above, and no others
