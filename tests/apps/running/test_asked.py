@@ -42,7 +42,7 @@ def test_a_rules_file_takes_the_place_of_the_app_s_own(tmp_path: Path) -> None:
 
 
 def test_options_of_the_other_engine_are_refused(tmp_path: Path) -> None:
-    job, feed = Job.of(app_of("iot"), "json", SET), Feed("t", "localhost:9092")
+    job, feed = Job.of(app_of("iot"), "json", {}), Feed("t", "localhost:9092")
     with pytest.raises(ValueError, match="--state is Spark's"):
         Live(job, feed, "g", state=tmp_path)
     with pytest.raises(ValueError, match="name --state FOLDER"):
