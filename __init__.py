@@ -82,8 +82,10 @@ if TYPE_CHECKING:
     from .operators.rules.alert import Alert as Alert
     from .operators.rules.alerting import Alerting as Alerting
     from .operators.rules.beyond import Beyond as Beyond
+    from .operators.rules.burst import Burst as Burst
     from .operators.rules.change import Change as Change
     from .operators.rules.new_term import NewTerm as NewTerm
+    from .operators.rules.sta_lta import StaLta as StaLta
     from .operators.rules.threshold import Ratio as Ratio
     from .operators.rules.threshold import Threshold as Threshold
     from .operators.rules.to_output import AlertFile as AlertFile
@@ -164,6 +166,7 @@ _EXPORTS: dict[str, str] = {
     "AlertWebhook": ".operators.rules.to_webhook",
     "Alerting": ".operators.rules.alerting",
     "Beyond": ".operators.rules.beyond",
+    "Burst": ".operators.rules.burst",
     "Change": ".operators.rules.change",
     "Client": ".operators.serving.http.client",
     "CommandTopic": ".operators.rules.to_topic",
@@ -177,6 +180,7 @@ _EXPORTS: dict[str, str] = {
     "Encoder": ".operators.formats.encode",
     "Messages": ".operators.formats.messages",
     "NewTerm": ".operators.rules.new_term",
+    "StaLta": ".operators.rules.sta_lta",
     "ParquetSink": ".spark_udafs.sinks",
     "Ratio": ".operators.rules.threshold",
     "Run": ".operators.consumer.run",

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from .batch import Batch
 from .draw import Alias, zipf
-from .load import Burst, Load
+from .load import Load, Surge
 from .vocabulary import N_AUTHORS, N_TAGS, authors, phrases, tags
 
 _TAGS_A_POST = np.array([0.34, 0.36, 0.18, 0.08, 0.04])  # shares of posts with 0 … 4 tags
@@ -91,7 +91,7 @@ def _tags(load: Load, rng: np.random.Generator, n: int) -> np.ndarray:
     return drawn
 
 
-def _swept_up(load: Load, rng: np.random.Generator, t: float, n: int) -> Iterator[tuple[Burst, np.ndarray]]:
+def _swept_up(load: Load, rng: np.random.Generator, t: float, n: int) -> Iterator[tuple[Surge, np.ndarray]]:
     """The rows of a slice that belong to each burst felt at time `t`."""
     active = load.bursts(t)
     weights = np.array([1.0, *(burst.weight(t) for burst in active)])

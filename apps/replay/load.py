@@ -16,7 +16,7 @@ _HORIZON = 60.0  # seconds: bursts are drawn minute by minute, and none is felt 
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
+class Surge:
     """A tag that everybody suddenly writes about, or (`flood`) that a few authors push by retweeting."""
 
     at: float
@@ -80,19 +80,19 @@ class Load:
         """The random numbers of one part of the stream, the same in every run and process."""
         return np.random.default_rng([self.seed, *path])
 
-    def bursts(self, t: float) -> list[Burst]:
+    def bursts(self, t: float) -> list[Surge]:
         """The bursts and floods that can be felt at time `t`."""
         minute = int(t // _HORIZON)
         near = [burst for m in (minute - 1, minute) if m >= 0 for burst in self._bursts_of(m)]
         return [burst for burst in near if burst.weight(t) > 0.001]
 
-    def _bursts_of(self, minute: int) -> list[Burst]:
+    def _bursts_of(self, minute: int) -> list[Surge]:
         rng = self.random(1, minute)
         made = []
         for flood, every in ((False, self.burst_every), (True, self.flood_every)):
             for _ in range(rng.poisson(_HORIZON / every)):
                 made.append(
-                    Burst(
+                    Surge(
                         at=(minute + rng.random()) * _HORIZON,
                         height=rng.uniform(0.1, 0.4),
                         tag=int(rng.integers(20, 2_000)),

@@ -65,7 +65,7 @@ _OF_A_LIST = """
     unique_counts value_counts top_k bottom_k top_k_by bottom_k_by rank sort sort_by reverse shift diff
     pct_change cum_sum cum_count cum_min cum_max cum_prod interpolate rle rle_id arg_sort arg_min arg_max
     arg_unique arg_where peak_min peak_max slice gather gather_every filter drop_nulls drop_nans index_of
-    search_sorted nan_min nan_max min_by max_by implode str.join bitwise_and bitwise_or bitwise_xor
+    search_sorted nan_min nan_max min_by max_by implode explode str.join bitwise_and bitwise_or bitwise_xor
 """
 
 

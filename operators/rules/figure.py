@@ -76,3 +76,18 @@ def _finite(value: Any) -> float | None:
     if not isinstance(value, int | float | Decimal) or math.isnan(value):
         return None
     return float(value)
+
+
+def words(answer: Any, part: str = "") -> str:
+    """An answer as it is told beside a figure.
+
+    >>> words({"n": 2, "values": ["a", "b"]}, "values"), words(None)
+    ("'a', 'b'", 'unknown')
+    """
+    figure = figure_of(answer, part)
+    if figure is not None:
+        return str(figure)
+    found = answer.get(part) if part and isinstance(answer, Mapping) else answer
+    if isinstance(found, list | tuple):
+        return ", ".join(repr(one["item"] if isinstance(one, Mapping) else one) for one in found)
+    return "unknown" if found is None else repr(found)

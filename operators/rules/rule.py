@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from ..definition.durations import Duration, microseconds, written
 from ..table.jsonable import jsonable
 from .alert import Alert, State
-from .figure import Figure, figure_of
+from .figure import Figure, figure_of, words
 from .limit import Limit, Side
 from .row import Row
 from .switch import Holds, turn
@@ -157,6 +157,11 @@ class LimitRule(Rule):
         The keys whose rows are one series, with one memory and one event at a time: all keys unless given. So
         ``per=("symbol",)`` holds trades, which have a key each, against the symbol's others. What is told of
         `every` row has the row's own key all the same.
+    support
+        Other answers, and how large they must be for the value to mean anything: ``{"requests": 100}`` for a
+        quantile of them. A row with less says nothing.
+    tell
+        Other answers that are told with an event, such as ``["sample.values"]``.
     """
 
     value: str = field(default="", kw_only=True)
@@ -173,11 +178,19 @@ class LimitRule(Rule):
     each: bool = field(default=False, kw_only=True)
     absent: float | None = field(default=None, kw_only=True)
     per: Sequence[str] = field(default=(), kw_only=True)
+    support: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    tell: Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.per, str) or any(not isinstance(name, str) for name in self.per):
             raise TypeError(f'{self._where}: per is {self.per!r}; list names of keys, as in ["symbol"]')
+        if not isinstance(self.support, Mapping):
+            raise TypeError(f'{self._where}: support is {self.support!r}; write {{"requests": 100}}')
+        if isinstance(self.tell, str) or not isinstance(self.tell, Sequence):
+            raise TypeError(
+                f'{self._where}: tell is {self.tell!r}; write a list of answers, ["sample.values"]'
+            )
         for name in ("every", "surely", "each"):
             if not isinstance(given := getattr(self, name), bool):
                 raise TypeError(f"{self._where}: {name} is {given!r}; it is True or False")
@@ -206,7 +219,7 @@ class LimitRule(Rule):
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return (self.value,)
+        return (self.value, *self.support, *self.tell)
 
     def names(self) -> Iterable[str]:
         """See `Rule`."""
@@ -221,12 +234,13 @@ class LimitRule(Rule):
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """The figures of a row, each with what is added to its key."""
+        enough = all(self._enough(row, path, least) for path, least in self.support.items())
         found = looked_up(row.answers, self.value)
         if not self.each:
-            yield (), figure_of(*found)
+            yield (), figure_of(*found) if enough else None
             return
         for item in found[0] or ():
-            yield (item["item"],), figure_of(item)
+            yield (item["item"],), figure_of(item) if enough else None
 
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
@@ -293,7 +307,7 @@ class LimitRule(Rule):
         if measured is not None:
             said = self._turned(kept["switch"], measured, row)
             if said is not None:
-                why = f"{measured.told}{self._because(said, measured.figure)}"
+                why = f"{measured.told}{self._because(said, measured.figure)}{self._besides(said, row)}"
                 at = row.start_us, row.at_us
                 yield self._alert(said, told or key, *at, measured.figure, self.limit.at, why)
         if not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows:
@@ -325,6 +339,16 @@ class LimitRule(Rule):
         held = f" for {written(self.holds.hold_us)}" * bool(self.holds.hold_us)
         sure = "" if figure.exact or self.surely else "; an estimate, which may be short of it"
         return f": {self.limit}{held}{sure if self._unsure(figure) else ''}"
+
+    def _besides(self, said: State, row: Row) -> str:
+        """The other answers that are told when an event begins."""
+        found = [(path, looked_up(row.answers, path)) for path in self.tell] if said == "fired" else []
+        told = [f"{path.partition('.')[0]}: {words(*one)}" for path, one in found]
+        return "".join(f"; {one}" for one in told)
+
+    def _enough(self, row: Row, path: str, least: float) -> bool:
+        figure = figure_of(*looked_up(row.answers, path))
+        return figure is not None and figure.value >= least
 
     def _unsure(self, figure: Figure) -> bool:
         near = figure.lower if self.limit.upwards else figure.upper

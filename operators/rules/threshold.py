@@ -50,12 +50,12 @@ class Ratio(LimitRule):
         super().__post_init__()
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or self.least <= 0:
             raise ValueError(f"{self._where}: least is {self.least!r}; it is a number above 0")
-        if self.each or self.absent is not None:
-            raise ValueError(f"{self._where}: a ratio has neither each nor absent; leave them out")
+        if self.each or self.absent is not None or self.support:
+            raise ValueError(f"{self._where}: a ratio has neither each, absent nor support; leave them out")
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return self.value, self.to
+        return self.value, self.to, *self.tell
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """See `LimitRule`."""
@@ -69,7 +69,7 @@ class Ratio(LimitRule):
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured:
         """See `LimitRule`."""
-        part, whole = (figure_of(*looked_up(row.answers, path)) for path in self.paths())
+        part, whole = (figure_of(*looked_up(row.answers, path)) for path in (self.value, self.to))
         assert part is not None and whole is not None
         told = f"{self.value}/{self.to} is {figure} ({number(part.value)} of {number(whole.value)})"
         return Measured(figure, told)

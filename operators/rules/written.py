@@ -24,13 +24,16 @@ from typing import Any
 
 from .absence import Absence, Flatline
 from .beyond import Beyond
+from .burst import Burst
 from .change import Change
 from .new_term import NewTerm
 from .rule import Rule
+from .sta_lta import StaLta
 from .threshold import Ratio, Threshold
 
 KINDS: dict[str, type[Rule]] = {
-    kind.__name__.lower(): kind for kind in (Threshold, Ratio, Change, Beyond, Absence, Flatline, NewTerm)
+    kind.__name__.lower(): kind
+    for kind in (Threshold, Ratio, Change, Beyond, Burst, StaLta, Absence, Flatline, NewTerm)
 }
 """The kinds of rules that a file can name."""
 

@@ -141,6 +141,7 @@ ALLOWED: dict[str, pl.Expr] = {
     "list gathered": col("ns").list.gather([0]),
     "list ranked": col("ns").list.eval(pl.element().rank() + pl.element().sum()),
     "list filtered": col("ns").list.eval(pl.element().filter(pl.element() > pl.element().mean())),
+    "lists within flattened": col("tags").list.eval(pl.element().str.split("a").explode()),
     "list as struct": col("ns").list.to_struct(fields=["one", "two"]),
     "array": col("pair").arr.sum() + col("pair").arr.get(0),
     "array as list": col("pair").arr.to_list(),
