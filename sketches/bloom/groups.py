@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +11,12 @@ from ..core.aggregated import Aggregated
 from ..core.column_kinds import hashable
 from ..core.columns import as_values
 from ..core.group_numbers import as_groups
-from ..core.image_columns import as_images
+from ..core.image_columns import as_images, check_sums, image_column
 from ..core.lazy_tables import ROWS_AT_ONCE, LazyTables
 from ..core.protocol import Groups, SketchError
+from . import images_many as many
 from . import update as kernels
-from .images import Image, parse
+from .images import CHECK_AT, START, Image, header, parse
 from .shape import LAYOUTS, Layout, Shape, shape
 from .sketch import Bloom, check, keys_of
 
@@ -48,13 +48,16 @@ class BloomGroups(Groups):
         self._capacity, self._fpp = int(capacity), float(fpp)
         self._layout, self._seed = layout, int(seed)
         self._how = LAYOUTS[layout], self._shape.k
+        words = np.zeros(self._shape.words, np.uint32)
+        empty = Image(layout, words, self._shape.k, self._seed, self._capacity, self._fpp)
+        self._header = np.frombuffer(header(empty), np.uint8)
         self._n = 0
         patience = max(self._shape.words // 16, 8)  # lines that take a quarter of the filter's bytes
         self._lazy = LazyTables((self._shape.words,), np.uint32, 2, patience, self._replay)
         self.resize(n)
 
-    def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray) -> int:
-        return kernels.replay(tables, slots, log, *self._how)
+    def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray, keep: bool) -> int:
+        return kernels.replay(tables, slots, log, *self._how, keep)
 
     def __len__(self) -> int:
         return self._n
@@ -97,16 +100,28 @@ class BloomGroups(Groups):
         numbers, found = as_images(groups, column, self._n, "bloom")
         if not len(found):
             return
-        data = memoryview(found.data)  # type: ignore[arg-type]
-        mine = (self._layout, self._shape, self._seed)
-        self._lazy.give(numbers)
-        for i, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
-            image = parse(data[begin:end])
+        lazy = self._lazy
+        lazy.give(numbers)
+        starts, ends = found.offsets[:-1], found.offsets[1:]
+        sums = np.zeros(len(found), np.uint32)
+        if self._own:
+            sums = self._check_sums(found.data, starts, ends)
+        images = found.data, found.offsets, numbers, sums
+        at, why = many.merge(lazy.tables.view(np.uint64), lazy.slots, self._header, self._own, *images)
+        if why == many.REFUSED:
+            image = parse(memoryview(found.data)[starts[at] : ends[at]])  # type: ignore[arg-type]
             theirs = (image.layout, Shape(len(image.words), image.k), image.seed)
-            if theirs != mine:
-                row = found.row(i)
-                raise SketchError(f"bloom: row {row} is of shape {theirs}, these groups are of {mine}")
-            self._lazy.tables[self._lazy.slots[numbers[i]]] |= image.words
+            mine = (self._layout, self._shape, self._seed)
+            raise SketchError(f"bloom: row {found.row(at)} is of shape {theirs}, these groups are of {mine}")
+
+    @property
+    def _own(self) -> bool:
+        return self._layout == "blocked"
+
+    def _check_sums(self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Those that filters in our own layout should have."""
+        of_headers = check_sums(data, starts, np.minimum(starts + CHECK_AT, ends))
+        return check_sums(data, np.minimum(starts + START, ends), ends, of_headers)
 
     def to_arrow(self) -> pa.Array:
         """The bytes of the layout as `binary`, one filter a group. Raises `OverflowError` beyond 2 GiB."""
@@ -115,8 +130,17 @@ class BloomGroups(Groups):
                 f"bloom: {self._n} filters of {4 * self._shape.words} bytes don't fit one Arrow column; "
                 "use a smaller capacity"
             )
-        self._lazy.give(np.flatnonzero(self._lazy.logged > 0))
-        return pa.array([self[group].to_bytes() for group in range(self._n)], pa.binary())
+        lazy = self._lazy
+        lazy.give(np.flatnonzero(lazy.logged > 0))
+        size = len(self._header) + 4 * self._shape.words
+        data = np.empty(self._n * size, np.uint8)
+        many.write(lazy.tables.view(np.uint64), lazy.slots, self._header, self._own, data)
+        offsets = np.arange(self._n + 1) * size
+        if self._own:
+            sums = self._check_sums(data, offsets[:-1], offsets[1:])
+            rows = data.reshape(self._n, size)
+            rows[:, CHECK_AT:START] = sums.astype("<u4").view(np.uint8).reshape(-1, START - CHECK_AT)
+        return image_column(data, offsets)
 
     def __getitem__(self, group: int) -> Bloom:
         group = range(self._n)[group]

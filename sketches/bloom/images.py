@@ -27,9 +27,9 @@ import numpy as np
 from ..core.protocol import SketchError
 from .shape import MAX_WORDS
 
-_MAGIC = b"SGBLOOM1"
+MAGIC = b"SGBLOOM1"
 _OWN = struct.Struct("<8sQdiI")
-_START = _OWN.size + 4
+CAPACITY_AT, SEED_AT, CHECK_AT, START = 8, 24, 32, 36
 _MAX_K = 4096
 
 
@@ -46,18 +46,26 @@ class Image(NamedTuple):
 
 def write(image: Image) -> bytes:
     """The bytes of a filter."""
+    head = header(image)
     if image.layout == "blocked":
-        head = _OWN.pack(_MAGIC, image.capacity, image.fpp, image.seed, len(image.words))
         body = image.words.tobytes()
-        return head + struct.pack("<I", zlib.crc32(body, zlib.crc32(head))) + body
-    head = (1, image.k) if image.layout == "spark_v1" else (2, image.k, image.seed)  # type: ignore[assignment]
-    words = image.words.view(np.uint64)
-    return struct.pack(f">{len(head) + 1}i", *head, len(words)) + words.astype(">u8").tobytes()
+        check = zlib.crc32(body, zlib.crc32(head[:CHECK_AT]))
+        return head[:CHECK_AT] + struct.pack("<I", check) + body
+    return head + image.words.view(np.uint64).astype(">u8").tobytes()
+
+
+def header(image: Image) -> bytes:
+    """The bytes before the words, the check sum left 0."""
+    if image.layout == "blocked":
+        own = _OWN.pack(MAGIC, image.capacity, image.fpp, image.seed, len(image.words))
+        return own + bytes(START - CHECK_AT)
+    told = (1, image.k) if image.layout == "spark_v1" else (2, image.k, image.seed)
+    return struct.pack(f">{len(told) + 1}i", *told, len(image.words) // 2)
 
 
 def parse(data: bytes | memoryview) -> Image:
     """The filter in the bytes of any layout. Raises `SketchError` for anything else."""
-    if bytes(data[:8]) == _MAGIC:
+    if bytes(data[:8]) == MAGIC:
         return _parse_own(data)
     version = int.from_bytes(data[:4], "big") if len(data) >= 4 else 0
     if version not in (1, 2):
@@ -73,16 +81,14 @@ def parse(data: bytes | memoryview) -> Image:
 
 
 def _parse_own(data: bytes | memoryview) -> Image:
-    if len(data) < _START:
-        raise SketchError(f"bloom: {len(data)} bytes are too few for a header of {_START}")
+    if len(data) < START:
+        raise SketchError(f"bloom: {len(data)} bytes are too few for a header of {START}")
     _, capacity, fpp, seed, size = _OWN.unpack_from(data)
     (check,) = struct.unpack_from("<I", data, _OWN.size)
-    if not size or size % 8 or len(data) != _START + 4 * size:
+    if not size or size % 8 or len(data) != START + 4 * size:
         raise SketchError(f"bloom: {size} words are not what {len(data)} bytes hold")
-    if check != zlib.crc32(data[_START:], zlib.crc32(data[: _OWN.size])):
+    if check != zlib.crc32(data[START:], zlib.crc32(data[: _OWN.size])):
         raise SketchError("bloom: the check sum is wrong; the bytes are damaged")
     if capacity < 1 or not 0 < fpp < 1:
         raise SketchError(f"bloom: capacity {capacity} and fpp {fpp} don't make a filter")
-    return Image(
-        "blocked", np.frombuffer(data, "<u4", size, _START).astype(np.uint32), 8, seed, capacity, fpp
-    )
+    return Image("blocked", np.frombuffer(data, "<u4", size, START).astype(np.uint32), 8, seed, capacity, fpp)

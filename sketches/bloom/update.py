@@ -137,17 +137,20 @@ def add_grouped(tables, slots, groups, keys, layout, k, log, lines, logged):
 
 
 @lean
-def replay(tables, slots, log, layout, k):
-    """Move the log's lines of groups that have a filter into it; returns how many lines are left."""
+def replay(tables, slots, log, layout, k, keep):
+    """Add the log's lines of groups that have a filter to it; returns how many lines are left.
+
+    The other lines are moved to the front, unless the log is to `keep` as it is.
+    """
     left = 0
     for i in range(len(log)):
         s = slots[log[i, 0]]
-        if s < 0:
+        if s >= 0:
+            put(tables[s], log[i, 1], layout, k)
+        elif not keep:
             for w in range(log.shape[1]):
                 log[left, w] = log[i, w]
             left += 1
-        else:
-            put(tables[s], log[i, 1], layout, k)
     return left
 
 

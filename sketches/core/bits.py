@@ -1,4 +1,4 @@
-"""Machine instructions that NumPy and Numba don't name: zero bits counted, 64 comparisons at once, fetching.
+"""Machine instructions that NumPy and Numba don't name: bits counted, bytes turned, 64 comparisons, fetching.
 
 Those that read and write words of bytes are in `words`."""
 
@@ -33,6 +33,26 @@ def ctz64(typingctx: Any, x: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], cgutils.false_bit)
+
+    return types.uint64(types.uint64), codegen
+
+
+@instruction
+def ones64(typingctx: Any, x: Any) -> Any:
+    """Bits of a uint64 that are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@instruction
+def swapped64(typingctx: Any, x: Any) -> Any:
+    """A uint64 with its eight bytes in the opposite order: big-endian words, by `load64` and `store64`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bswap(args[0])
 
     return types.uint64(types.uint64), codegen
 

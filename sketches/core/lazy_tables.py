@@ -14,7 +14,7 @@ import numpy as np
 
 from .group_numbers import grown
 
-Replay = Callable[[np.ndarray, np.ndarray, np.ndarray], int]
+Replay = Callable[[np.ndarray, np.ndarray, np.ndarray, bool], int]
 
 ROWS_AT_ONCE = 1 << 16
 """Rows that a family should add at a time."""
@@ -23,9 +23,9 @@ ROWS_AT_ONCE = 1 << 16
 class LazyTables:
     """`slots[g]` is the place of group `g`'s table in `tables`, −1 while it has none.
 
-    `replay(tables, slots, log)` moves the lines of groups that have a table into it, the other lines to the
-    front, and returns how many those are; the first word of a line is its group. A group gets a table after
-    `patience` lines.
+    `replay(tables, slots, log, keep)` adds the lines of groups that have a table to it. Unless the log is to
+    `keep` as it is, it moves the other lines to the front and returns how many those are. A group gets a
+    table after `patience` lines.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, words: int, patience: int, replay: Replay) -> None:
@@ -75,7 +75,7 @@ class LazyTables:
         self.used = needed
         if self.logged[groups].any():
             self.logged[groups] = 0
-            self.lines = self._replay(self.tables, self.slots, self.log[: self.lines])
+            self.lines = self._replay(self.tables, self.slots, self.log[: self.lines], False)
 
     def table(self, group: int) -> np.ndarray:
         """A copy of one group's table, made up from the log where it has none."""
@@ -83,8 +83,7 @@ class LazyTables:
             return self.tables[self.slots[group]].copy()
         table = np.zeros((1, *self.tables.shape[1:]), self.tables.dtype)
         if self.logged[group]:
-            lines = self.log[: self.lines]
-            mine = np.full(group + 1, -1, np.int64)
+            mine = np.full(len(self.slots), -1, np.int64)
             mine[group] = 0
-            self._replay(table, mine, lines[lines[:, 0] == group])
+            self._replay(table, mine, self.log[: self.lines], True)
         return table[0]

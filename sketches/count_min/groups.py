@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -12,17 +10,24 @@ import pyarrow as pa
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import countable
 from ..core.group_numbers import as_groups, grown
-from ..core.image_columns import as_images, joined_images
+from ..core.image_columns import as_images, begin_with, check_sums, image_column
 from ..core.java_random import next_ints
 from ..core.lazy_tables import ROWS_AT_ONCE, LazyTables
 from ..core.protocol import Groups, SketchError
+from ..core.resume import resume
 from ..core.weights import as_weights
+from . import images_many as many
 from . import update as kernels
-from .images import header, parse
-from .images_sparse import MAGIC, Sparse, parse_sparse, sparse_image
+from .images import image_size, parse
+from .images_sparse import CHECK, MAGIC, NO_BITS, bits_of, most_room, parse_sparse
+from .log import LINE, by_group, replay
 from .sketch import CountMin, accepted, keys_of, shape
 
 _NONE = np.empty(0, np.int64)
+_MOST = 1 << 62
+"""The weights of a group add up to less."""
+_LEAST = 64
+"""Bytes of an image of few values, about."""
 _PATIENCE = 8
 """A group gets a table once its lines in the log, of 32 bytes each, are an eighth of its counters' number."""
 
@@ -46,14 +51,15 @@ class CountMinGroups(Groups):
         self._depth, self._width = shape(eps, confidence, seed)
         self._factors = np.array(next_ints(seed, self._depth), np.uint64)
         self._inverse = kernels.inverse(self._width)
+        self._headers = many.headers(seed, self._depth, self._width)
         self._n = 0
         self._total = np.zeros(0, np.int64)
         patience = max(self._depth * self._width // _PATIENCE, 16)
-        self._lazy = LazyTables((self._depth, self._width), np.int64, 4, patience, self._replay)
+        self._lazy = LazyTables((self._depth, self._width), np.int64, kernels.WORDS, patience, self._replay)
         self.resize(n)
 
-    def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray) -> int:
-        return kernels.replay(tables, slots, log, self._factors, *self._inverse)
+    def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray, keep: bool) -> int:
+        return replay(tables, slots, log, _bytes(log), self._factors, *self._inverse, NO_BITS, keep)
 
     def __len__(self) -> int:
         return self._n
@@ -74,7 +80,7 @@ class CountMinGroups(Groups):
             heavy = np.ascontiguousarray(found.per_value(as_weights(inputs["weight"], rows)))
         # as doubles, to see an overflow before it happens
         more = np.bincount(numbers, heavy if len(heavy) else None, minlength=self._n).astype(np.float64)
-        if ((self._total[: self._n] + more) >= 2.0**62).any():
+        if ((self._total[: self._n] + more) >= float(_MOST)).any():
             raise OverflowError("count-min: the weights of a group add up to more than 2^62")
         keys, factors = keys_of(found, self._factors)
         for first in range(0, len(keys), ROWS_AT_ONCE):
@@ -96,84 +102,72 @@ class CountMinGroups(Groups):
         Raises `SketchError`, naming the row, for anything else; rows before it are merged.
         """
         numbers, found = as_images(groups, column, self._n, "count-min")
-        data = memoryview(found.data)  # type: ignore[arg-type]
-        read: list[tuple[int, Sparse]] = []
-        try:
-            for i, (first, end) in enumerate(pairwise(found.offsets.tolist()) if len(found) else ()):
-                image, group, row = data[first:end], int(numbers[i]), found.row(i)
-                if image[: len(MAGIC)] == MAGIC:
-                    sparse = parse_sparse(image)
-                    self._check(row, group, (sparse.depth, sparse.width, sparse.seed), sparse.total)
-                    self._total[group] += sparse.total
-                    read.append((group, sparse))
-                    continue
-                dense = parse(image)
-                self._check(row, group, (*dense.table.shape, dense.seed), dense.total)
-                if dense.total:
-                    self._lazy.give(np.array([group]))
-                    self._lazy.tables[self._lazy.slots[group]] += dense.table
-                    self._total[group] += dense.total
-        finally:
-            self._add_places(read)
-
-    def _check(self, row: int, group: int, shape: tuple[int, ...], total: int) -> None:
-        mine = (self._depth, self._width, self._seed)
-        if shape != mine:
-            raise SketchError(
-                f"count-min: row {row} has depth, width and seed {shape}, these groups have {mine}"
-            )
-        if int(self._total[group]) + total >= 1 << 62:
-            raise OverflowError("count-min: the weights of a group add up to more than 2^62")
-
-    def _add_places(self, read: list[tuple[int, Sparse]]) -> None:
-        """Add the counters of sketches to their groups' tables, or to the log, many sketches at a time."""
+        if not len(found):
+            return
+        starts, ends = found.offsets[:-1], found.offsets[1:]
+        sparse = begin_with(MAGIC, found)
+        sums = np.zeros(len(found), np.uint32)
+        sums[sparse] = check_sums(found.data, starts[sparse], np.maximum(ends - CHECK, starts)[sparse])
+        self._lazy.give(numbers[~sparse & (ends - starts == image_size(self._depth, self._width))])
+        given = self._headers, found.data, found.offsets, numbers, sums, NO_BITS
+        longest = int((ends - starts).max()) // LINE + 2
         lazy = self._lazy
-        sizes = np.array([len(sparse.places) for _, sparse in read], np.int64)
-        shares = np.cumsum(sizes) // ROWS_AT_ONCE
-        for share in np.unique(shares):
-            part = np.flatnonzero(shares == share)
-            groups = np.repeat(np.array([read[at][0] for at in part]), sizes[part])
-            places = np.concatenate([read[at][1].places for at in part])
-            counts = np.concatenate([read[at][1].counts for at in part])
-            slots = lazy.slots[groups]
-            kept = slots >= 0
-            tables = lazy.tables.reshape(-1, self._depth * self._width)
-            np.add.at(tables, (slots[kept], places[kept]), counts[kept])
-            rows = np.flatnonzero(~kept)
-            lazy.make_room(len(rows))
-            lines = lazy.log[lazy.lines : lazy.lines + len(rows)]
-            lines[:, 0], lines[:, 1], lines[:, 2] = groups[rows], places[rows], counts[rows]
-            lines[:, 3] = kernels.PLACE
-            np.add.at(lazy.logged, groups[rows], 1)
-            lazy.logged_up_to(lazy.lines + len(rows))
+
+        def step(at: int) -> tuple[int, int]:
+            state = self._state()
+            at, lazy.lines, why = many.merge(state, lazy.lines, _MOST, *given, at)
+            return at, why
+
+        def enlarge(why: int) -> None:
+            lazy.logged_up_to(lazy.lines)
+            lazy.make_room(max(longest, ROWS_AT_ONCE))
+
+        at, why = resume(step, enlarge)
+        lazy.logged_up_to(lazy.lines)
+        if why == many.REFUSED:
+            image = memoryview(found.data)[starts[at] : ends[at]]  # type: ignore[arg-type]
+            self._refuse(found.row(at), image)
+
+    def _refuse(self, row: int, image: memoryview) -> NoReturn:
+        """Raise what is wrong with an image that the kernel doesn't take."""
+        one = parse_sparse(image) if image[: len(MAGIC)] == MAGIC else parse(image)
+        theirs = *one.table.shape, one.seed
+        mine = (self._depth, self._width, self._seed)
+        if theirs != mine:
+            raise SketchError(
+                f"count-min: row {row} has depth, width and seed {theirs}, these groups have {mine}"
+            )
+        raise OverflowError("count-min: the weights of a group add up to more than 2^62")
+
+    def _state(self) -> many.State:
+        lazy = self._lazy
+        return many.State(lazy.tables, lazy.slots, self._total, lazy.log, _bytes(lazy.log), lazy.logged)
 
     def to_arrow(self) -> pa.Array:
         """The bytes of `CountMin.to_bytes`, one sketch a group, as `binary` (`large_binary` beyond 2 GiB)."""
-        factors = next_ints(self._seed, self._depth)
-        empty = np.zeros((self._depth, self._width), np.int64)
+        firsts, order = np.empty(self._n + 1, np.int64), np.empty(self._lazy.lines, np.int64)
+        by_group(self._lazy.log[: self._lazy.lines], firsts, order)
+        shape = self._depth, self._width
+        lines = order, firsts, self._factors, *self._inverse
+        scratch = np.zeros(shape, np.int64), bits_of(*shape), most_room(*shape)
+        offsets = np.zeros(self._n + 1, np.int64)
+        out = np.empty(image_size(*shape) + _LEAST * self._n, np.uint8)
 
-        def image(table: np.ndarray, total: int) -> bytes:
-            sparse = sparse_image(self._seed, total, table)
-            return sparse or header(total, self._depth, self._width, factors) + table.astype(">i8").tobytes()
+        def enlarge(why: int) -> None:
+            nonlocal out
+            larger = np.empty(2 * len(out), np.uint8)
+            larger[: len(out)] = out
+            out = larger
 
-        return joined_images(map(image, self._tables(empty), self._total.tolist()))
-
-    def _tables(self, scratch: np.ndarray) -> Iterator[np.ndarray]:
-        """Each group's table, until the next is asked for; `scratch` is one without a count."""
-        lazy = self._lazy
-        owners = lazy.log[: lazy.lines, 0]
-        order = np.argsort(owners, kind="stable")
-        firsts = np.searchsorted(owners[order], np.arange(self._n + 1))
-        for group in range(self._n):
-            if lazy.slots[group] >= 0:
-                yield lazy.tables[lazy.slots[group]]
-                continue
-            lines = order[firsts[group] : firsts[group + 1]]
-            if len(lines):
-                kernels.replay_one(scratch, lazy.log, lines, self._factors, *self._inverse)
-            yield scratch
-            if len(lines):
-                scratch[:] = 0
+        resume(
+            lambda at: many.write(self._state(), self._n, *lines, self._headers, *scratch, out, offsets, at),
+            enlarge,
+        )
+        sparse = np.diff(offsets) != image_size(*shape)
+        starts, ends = offsets[:-1][sparse], offsets[1:][sparse] - CHECK
+        sums = check_sums(out, starts, ends).astype(">u4").view(np.uint8)
+        out[ends[:, None] + np.arange(CHECK)] = sums.reshape(-1, CHECK)
+        return image_column(out[: offsets[-1]], offsets)
 
     def answers(self, **question: Any) -> pa.Array:
         """What `CountMin.answer` gives, of each group."""
@@ -187,3 +181,7 @@ class CountMinGroups(Groups):
         one = CountMin(self._eps, self._confidence, self._seed)
         one._set(self._seed, int(self._total[group]), self._lazy.table(group))
         return one
+
+
+def _bytes(log: np.ndarray) -> np.ndarray:
+    return log.reshape(-1).view(np.uint8)

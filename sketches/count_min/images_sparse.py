@@ -20,68 +20,67 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import NamedTuple
 
 import numpy as np
 
+from ..core.bits import ctz64, ones64
 from ..core.jit import inner, lean
 from ..core.protocol import SketchError
-from .images import MAX_CELLS, MAX_DEPTH, image_size
+from .images import MAX_CELLS, MAX_DEPTH, Image, image_size
 
 MAGIC = b"SGcm"
 _HEAD = struct.Struct(">4sbiqii")
-_CHECK = 4
+CHECK = 4
 _LONGEST = 9
 """Bytes of the largest int64 as LEB128."""
+NO_BITS = np.zeros((0, 0), np.uint64)
+"""For callers of `add_rows` who don't want to know which counters it has changed."""
 
 
-class Sparse(NamedTuple):
-    """What the bytes hold: the counters that are not 0 by their places (int64), row after row."""
+def sparse_header(seed: int, total: int, depth: int, width: int) -> bytes:
+    """The bytes before the rows."""
+    return _HEAD.pack(MAGIC, 1, seed, total, depth, width)
 
-    seed: int
-    total: int
-    depth: int
-    width: int
-    places: np.ndarray
-    counts: np.ndarray
 
-    def table(self) -> np.ndarray:
-        """All counters, depth × width."""
-        table = np.zeros(self.depth * self.width, np.int64)
-        table[self.places] = self.counts
-        return table.reshape(self.depth, self.width)
+def most_room(depth: int, width: int) -> int:
+    """The most bytes that the rows of a sketch take in this format."""
+    return image_size(depth, width) // 4 - _HEAD.size - CHECK - 2 * _LONGEST
+
+
+def bits_of(depth: int, width: int) -> np.ndarray:
+    """A bit for each counter, none set: what `mark` sets and `put_rows` goes by."""
+    return np.zeros((depth, -(-width // 64)), np.uint64)
 
 
 def sparse_image(seed: int, total: int, table: np.ndarray) -> bytes | None:
     """The sketch in these bytes, None where they take more than a quarter of Spark's."""
-    depth, width = table.shape
-    room = image_size(depth, width) // 4 - _HEAD.size - _CHECK - 2 * _LONGEST
+    room = most_room(*table.shape)
     out = np.empty(max(room, 0) + 2 * _LONGEST, np.uint8)
-    end = _write_rows(table, room, out)
+    end = _write_rows(table, bits_of(*table.shape), room, out)
     if end < 0:
         return None
-    image = _HEAD.pack(MAGIC, 1, seed, total, depth, width) + out[:end].tobytes()
-    return image + zlib.crc32(image).to_bytes(_CHECK, "big")
+    image = sparse_header(seed, total, *table.shape) + out[:end].tobytes()
+    return image + zlib.crc32(image).to_bytes(CHECK, "big")
 
 
-def parse_sparse(data: bytes | memoryview) -> Sparse:
+def parse_sparse(data: bytes | memoryview) -> Image:
     """The sketch in these bytes. Raises `SketchError` for anything else."""
     size = len(data)
-    if size < _HEAD.size + _CHECK:
+    if size < _HEAD.size + CHECK:
         raise SketchError(f"count-min: {size} bytes are too few for a sketch")
-    if zlib.crc32(data[:-_CHECK]) != int.from_bytes(data[-_CHECK:], "big"):
+    if zlib.crc32(data[:-CHECK]) != int.from_bytes(data[-CHECK:], "big"):
         raise SketchError("count-min: the checksum is another; the bytes are damaged")
     _, version, seed, total, depth, width = _HEAD.unpack_from(data)
     if version != 1:
         raise SketchError(f"count-min: expected version 1, got {version}")
     if not 1 <= depth <= MAX_DEPTH or not 1 <= width <= MAX_CELLS // depth or total < 0:
         raise SketchError(f"count-min: depth {depth}, width {width} and total {total} are not a sketch's")
-    body = np.frombuffer(data, np.uint8)[_HEAD.size : size - _CHECK]
-    places, counts = np.empty((2, len(body) // 2), np.int64)
-    found = _read_rows(body, depth, width, total, places, counts)
-    if found < 0:
+    body = np.frombuffer(data, np.uint8)[_HEAD.size : size - CHECK]
+    if not _are_rows(body, depth, width, total):
         raise SketchError(f"count-min: the rows are not {depth} of {width} counters that add up to {total}")
-    return Sparse(seed, total, depth, width, places[:found], counts[:found])
+    table = np.zeros((depth, width), np.int64)
+    _read_rows(table, NO_BITS, body)
+    return Image(seed, total, table)
 
 
 @inner
@@ -94,28 +93,51 @@ def _put(out, at, value):
     return at + 1
 
 
-@lean
-def _write_rows(table, room, out):
-    """The rows into `out`; returns where they end, −1 if that is beyond `room`."""
+@inner
+def mark(table, touched):
+    """Set the bits of the counters that are not 0."""
     depth, width = table.shape
-    at = np.int64(0)
     for r in range(depth):
         row = table[r]
-        used = np.int64(0)
-        for c in range(width):
-            used += np.int64(row[c] != 0)
-        if at > room:
+        for first in range(0, width, 64):
+            block = row[first : min(first + 64, width)]
+            bits = np.uint64(0)
+            for i in range(len(block)):
+                bits |= np.uint64(block[i] != 0) << np.uint64(i)
+            touched[r, first >> 6] = bits
+
+
+@inner
+def put_rows(table, touched, out, at, last):
+    """The rows into `out`, from `at` on, by the bits of their counters; where they end, −1 if beyond `last`.
+
+    Up to two numbers may be written beyond `last`.
+    """
+    for r in range(table.shape[0]):
+        used = np.uint64(0)
+        for w in range(touched.shape[1]):
+            used += ones64(touched[r, w])
+        if at > last:
             return np.int64(-1)
-        at = _put(out, at, used)
+        at = _put(out, at, np.int64(used))
         next_column = np.int64(0)
-        for c in range(width):
-            if row[c] != 0:
-                if at > room:
+        for w in range(touched.shape[1]):
+            bits = touched[r, w]
+            while bits:
+                c = 64 * w + np.int64(ctz64(bits))
+                bits &= bits - np.uint64(1)
+                if at > last:
                     return np.int64(-1)
-                at = _put(out, at, np.int64(c) - next_column)
-                at = _put(out, at, row[c])
-                next_column = np.int64(c) + 1
-    return at if at <= room else np.int64(-1)
+                at = _put(out, at, c - next_column)
+                at = _put(out, at, table[r, c])
+                next_column = c + 1
+    return at if at <= last else np.int64(-1)
+
+
+@lean
+def _write_rows(table, touched, room, out):
+    mark(table, touched)
+    return put_rows(table, touched, out, np.int64(0), room)
 
 
 @inner
@@ -135,29 +157,57 @@ def _take(data, at):
     return value, end
 
 
-@lean
-def _read_rows(data, depth, width, total, places, counts):
-    """The counters' places and counts; returns how many, −1 for rows that no sketch writes."""
+@inner
+def are_rows(data, depth, width, total):
+    """Whether these are the rows of a sketch of this shape that saw `total`."""
     at = np.int64(0)
-    found = np.int64(0)
-    for r in range(depth):
+    for _ in range(depth):
         used, at = _take(data, at)
-        if at < 0 or used > width or found + used > len(places):
-            return np.int64(-1)
+        if at < 0 or used > width:
+            return False
         left = total
         column = np.int64(-1)
         for _ in range(used):
             gap, at = _take(data, at)
             if at < 0 or gap >= width - column - 1:
-                return np.int64(-1)
+                return False
             column += gap + 1
             count, at = _take(data, at)
             if at < 0 or count < 1 or count > left:
-                return np.int64(-1)
+                return False
             left -= count
-            places[found] = r * width + column
-            counts[found] = count
-            found += 1
         if left > 0:
-            return np.int64(-1)
-    return found if at == len(data) else np.int64(-1)
+            return False
+    return at == len(data)
+
+
+@inner
+def add_rows(table, touched, data):
+    """Add rows that are known to be some; and set their counters' bits in `touched`, unless it has none."""
+    at = np.int64(0)
+    for r in range(table.shape[0]):
+        used, at = _take(data, at)
+        column = np.int64(-1)
+        for _ in range(used):
+            gap, at = _take(data, at)
+            count, at = _take(data, at)
+            column += gap + 1
+            count_in(table, touched, r, column, count)
+
+
+@inner
+def count_in(table, touched, r, c, each):
+    """Add to a counter of row r, and set its bit in `touched`, unless that has none."""
+    table[r, c] += each
+    if len(touched) and each:
+        touched[r, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+
+
+@lean
+def _are_rows(data, depth, width, total):
+    return are_rows(data, depth, width, total)
+
+
+@lean
+def _read_rows(table, touched, data):
+    add_rows(table, touched, data)

@@ -21,7 +21,7 @@ from ..core.protocol import Sketch, SketchError
 from ..core.spark_murmur import hash_pairs
 from ..core.weights import as_weights, total
 from . import update as kernels
-from .images import MAX_CELLS, MAX_DEPTH, Image, header, parse
+from .images import MAX_CELLS, MAX_DEPTH, header, parse
 from .images_sparse import MAGIC, parse_sparse, sparse_image
 
 _NONE = np.empty(0, np.int64)
@@ -204,8 +204,7 @@ class CountMin(Sketch):
         Raises `SketchError` for anything else.
         """
         if data[: len(MAGIC)] == MAGIC:
-            sparse = parse_sparse(data)
-            image = Image(sparse.seed, sparse.total, sparse.table())
+            image = parse_sparse(data)
         else:
             image = parse(data, conservative)
         sketch = cls.__new__(cls)

@@ -18,8 +18,11 @@ from ..core.jit import BLOCK, inner, kernel, lean
 
 _31 = np.uint64(0x7FFFFFFF)
 
-LONG, PAIR, PLACE = 0, 1, 2
-"""What a key in the log is: a long, a pair of hashes of bytes, a counter's place in the table."""
+LONG, PAIR, ROWS = 0, 1, 2
+"""What a line of the log is of: a long, a pair of hashes of bytes, or rows of counters as `images_sparse` has
+them, whose bytes fill the lines after it."""
+WORDS = 4
+"""int64 of a line: (group, key, weight, what it is of). The key of rows is how many bytes they take."""
 
 
 def inverse(width: int) -> tuple[np.uint64, np.uint64]:
@@ -116,8 +119,7 @@ def estimate(table, keys, factors, factor, shift, out):
 def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, log, used, logged):
     """Count rows in their groups' tables, those of a group without one in the log; returns the log's length.
 
-    A line of the log is (group, key, weight, what the key is: `LONG`, `PAIR` of hashes, or `PLACE` in the
-    table); `logged` counts by group.
+    `logged` counts the lines of each group.
     """
     depth, width = tables.shape[1], tables.shape[2]
     wide = np.uint64(width)
@@ -141,41 +143,3 @@ def add_grouped(tables, slots, groups, keys, weights, factors, factor, shift, lo
                 p = bucket(keys[i], factors[r], wide, factor, shift)
             tables[s, r, p] += each
     return used
-
-
-@lean
-def replay(tables, slots, log, factors, factor, shift):
-    """Move the log's lines of groups that have a table into it; returns how many lines are left."""
-    left = 0
-    for i in range(len(log)):
-        s = slots[log[i, 0]]
-        if s < 0:
-            for w in range(log.shape[1]):
-                log[left, w] = log[i, w]
-            left += 1
-        else:
-            _replay_line(tables[s], log, i, factors, factor, shift)
-    return left
-
-
-@lean
-def replay_one(table, log, lines, factors, factor, shift):
-    """Add these lines of the log, all of one group, to its table."""
-    for i in lines:
-        _replay_line(table, log, i, factors, factor, shift)
-
-
-@inner
-def _replay_line(table, log, i, factors, factor, shift):
-    depth, width = table.shape
-    wide = np.uint64(width)
-    key, each, kind = log[i, 1], log[i, 2], log[i, 3]
-    if kind == PLACE:
-        table[key // width, key % width] += each
-        return
-    for r in range(depth):
-        if kind == PAIR:
-            p = pair_bucket(key, r, wide, factor, shift)
-        else:
-            p = bucket(key, factors[r], wide, factor, shift)
-        table[r, p] += each

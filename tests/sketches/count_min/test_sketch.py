@@ -226,15 +226,57 @@ def test_every_truncation_and_every_flipped_byte() -> None:
 
 def refuse_every_change(image: bytes) -> None:
     for size in range(len(image)):
-        with pytest.raises(SketchError):
-            CountMin.from_bytes(image[:size])
-    with pytest.raises(SketchError):
-        CountMin.from_bytes(image + b"\x00")
+        refuse(image, image[:size])
+    refuse(image, image + b"\x00")
     for at, flip in itertools.product(range(len(image)), (0x01, 0x80, 0xFF)):
         broken = bytearray(image)
         broken[at] ^= flip
-        with pytest.raises(SketchError):  # not one goes unseen: rows add up, factors come from a seed
-            CountMin.from_bytes(bytes(broken))
+        refuse(image, bytes(broken))  # not one goes unseen: rows add up, factors come from a seed
+
+
+def refuse(image: bytes, broken: bytes) -> None:
+    """One sketch and many refuse the broken image in the same words; many have merged what came before it."""
+    with pytest.raises(SketchError) as one:
+        CountMin.from_bytes(broken)
+    groups = CountMinGroups(2, 0.05, 0.7, 3)
+    with pytest.raises(SketchError) as many:
+        groups.merge(np.array([1, 0, 1]), pa.array([image, broken, image]))
+    assert str(many.value) == str(one.value)
+    assert groups[0] == CountMin(0.05, 0.7, 3) and groups[1] == CountMin.from_bytes(image)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_lie_in_the_log_beside_values_until_a_table_takes_both(kind: str) -> None:
+    values, more = drawn(kind, 90), drawn(kind, 60, 2)
+    part, whole = CountMin(0.01, 0.9, 2).update(more), CountMin(0.01, 0.9, 2).update(more).update(values)
+    groups = CountMinGroups(3, 0.01, 0.9, 2)
+    for images in (pa.array([part.to_bytes()]), pa.array([part.to_spark()])):
+        groups = CountMinGroups(3, 0.01, 0.9, 2)
+        groups.update(np.ones(90, np.int64), values)
+        groups.merge(np.array([1]), images)
+        groups.merge(np.array([2, 0]), pa.array([part.to_bytes(), CountMin(0.01, 0.9, 2).to_spark()]))
+        expected = [CountMin(0.01, 0.9, 2), whole, part]
+        assert [groups[g] for g in range(3)] == expected
+        assert groups.to_arrow().to_pylist() == [one.to_bytes() for one in expected]
+        groups._lazy.give(np.array([1, 2]))
+        assert groups._lazy.lines == 0 and [groups[g] for g in range(3)] == expected
+        assert groups.to_arrow().to_pylist() == [one.to_bytes() for one in expected]
+
+
+def test_weights_that_add_up_to_too_much_are_refused_as_images_too() -> None:
+    heavy = CountMin(0.1, 0.9).update(["a"], [1 << 61])
+    for image in (heavy.to_bytes(), heavy.to_spark()):
+        groups = CountMinGroups(1, 0.1, 0.9)
+        with pytest.raises(OverflowError, match="2\\^62"):
+            groups.merge(np.zeros(2, np.int64), pa.array([image, image]))
+        assert groups[0] == heavy
+
+
+def test_groups_written_by_another_seed_with_the_same_functions_are_taken() -> None:
+    # One row's factor comes from several seeds, and Spark's bytes don't tell of which.
+    groups = CountMinGroups(1, 0.4, 0.5, 5)
+    groups.merge(np.array([0]), pa.array([CountMin(0.4, 0.5, 5).update(["a"]).to_spark()]))
+    assert groups[0].estimate("a") == 1
 
 
 @pytest.mark.spark
