@@ -18,24 +18,35 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ...definition.change import DefinitionChanged
 from ...kafka.clients import LIBRARY_LOG, member_config
 from ...kafka.faults import passing, refused
+from ...kafka.patience import Patience
 from ..log.snapshots import Snapshot
 from ..log.tail import read_tail
 from .committed import LONE, STREAM_NAME
 
 _SECONDS = 30.0
 _TRY_SECONDS = 3.0
+_TRANSACTION_MS = 60_000
+"""The longest that a transaction of a worker or a merger lasts unless "transaction.timeout.ms" says so."""
 
 
 def committed_by(
     config: Mapping[str, Any], group: str, asked: Sequence[KafkaPartition]
 ) -> list[KafkaPartition]:
-    """What a group has committed of these partitions. Raises `KafkaException` if brokers don't tell."""
+    """What a group has committed of these partitions. Raises `KafkaException` if brokers don't tell.
+
+    They don't while a transaction with such a commit is open. One that a dead or stopped process has left
+    open lasts until it times out, and that is waited for.
+    """
     consumer = Consumer(member_config(config, group), logger=LIBRARY_LOG)
-    deadline = time.monotonic() + _SECONDS
+    lasting = int(config.get("transaction.timeout.ms", _TRANSACTION_MS)) / 1000
+    deadline = time.monotonic() + lasting + _SECONDS
+    patience = Patience(f"learn what the group {group} has committed", stopping=lambda: False)
     try:
         while True:
             try:
-                return consumer.committed(list(asked), timeout=_TRY_SECONDS)
+                found = consumer.committed(list(asked), timeout=_TRY_SECONDS)
+                patience.done()
+                return found
             except KafkaException as error:
                 # A user without the right to use the group is told so only in the log; the answer never
                 # comes.
@@ -43,7 +54,7 @@ def committed_by(
                 fault = (beside and beside.error()) or error.args[0]
                 if not passing(fault) or time.monotonic() > deadline:
                     raise refused(fault, "tell the group's positions", group=group) from None
-                time.sleep(0.1)  # coordinators of a new broker are still loading
+                patience.failed(KafkaException(fault))  # or coordinators of a new broker are still loading
     finally:
         consumer.close()
 

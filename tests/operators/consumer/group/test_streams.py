@@ -6,9 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from streamgauge.operators.consumer.group import streams
-from streamgauge.operators.consumer.group.streams import other_streams, tables_together
+from streamgauge.operators.consumer.group.streams import committed_by, other_streams, tables_together
 
 FINGERPRINT = "0123456789abcdef"
 
@@ -28,6 +29,42 @@ def test_a_topic_belongs_to_the_group_that_is_written_in_it(monkeypatch: pytest.
         return [topic.split(".table")[0] for topic, _ in tables_together({}, group, topics, but)]
 
     assert of("g") == ["g.a", "g.b"] and of("g", ("a",)) == ["g.b"] and of("g.x") == ["g.x.a"]
+
+
+@pytest.mark.parametrize(("config", "lasting"), [({}, 60.0), ({"transaction.timeout.ms": "90000"}, 90.0)])
+def test_a_transaction_that_a_dead_worker_left_open_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], lasting: float
+) -> None:
+    clock = SimpleNamespace(now=0.0)
+
+    class Asking:
+        """Brokers look for transactions that have timed out every ten seconds."""
+
+        open_until = 0.0
+
+        def __init__(self, *given: Any, **more: Any) -> None:
+            pass
+
+        def committed(self, asked: list[Any], timeout: float) -> list[Any]:
+            if clock.now < self.open_until:
+                clock.now += timeout
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            return asked
+
+        def poll(self, timeout: float) -> None:
+            pass
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(streams, "Consumer", Asking)
+    monkeypatch.setattr(streams.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(streams.time, "sleep", lambda seconds: None)
+    Asking.open_until = lasting + 10.0
+    assert committed_by({"bootstrap.servers": "box", **config}, "g", ["place"]) == ["place"]
+    clock.now, Asking.open_until = 0.0, 1e9
+    with pytest.raises(KafkaException, match="TIMED_OUT"):
+        committed_by({"bootstrap.servers": "box", **config}, "g", ["place"])
 
 
 @pytest.mark.parametrize(
