@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Self
 
 import pyarrow as pa
@@ -90,20 +91,26 @@ class Aggregate:
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """The aggregate of a definition. Raises `SketchError` if it is not one, or of a later version."""
-        try:
-            found = json.loads(text)
-            # Tables from before definitions had a version are of the first one.
-            if found.get("version", VERSION) > VERSION:
-                raise SketchError(
-                    f"the aggregate is written down in form {found['version']}, by a later version of "
-                    f"streamgauge, and this one reads form {VERSION}: install that version"
-                )
-            family(found["aggregate"])
-            return cls(found["aggregate"], found["column"], found["params"], found["answer"], found["inputs"])
-        except SketchError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SketchError(f"{text!r} is not the definition of an aggregate: {error}") from None
+        return cls(*_read(text))
+
+
+@lru_cache(1_000)
+def _read(text: str | bytes) -> tuple[Any, ...]:
+    """What a definition says, which every look at a table's schema asks; see `Aggregate.from_json`."""
+    try:
+        found = json.loads(text)
+        # Tables from before definitions had a version are of the first one.
+        if found.get("version", VERSION) > VERSION:
+            raise SketchError(
+                f"the aggregate is written down in form {found['version']}, by a later version of "
+                f"streamgauge, and this one reads form {VERSION}: install that version"
+            )
+        family(found["aggregate"])
+        return found["aggregate"], found["column"], found["params"], found["answer"], found["inputs"]
+    except SketchError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SketchError(f"{text!r} is not the definition of an aggregate: {error}") from None
 
 
 def arrow_type(text: str) -> pa.DataType:

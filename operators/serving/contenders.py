@@ -56,34 +56,38 @@ def contenders(
     sums_schema = table_schema(types, summed, windows_told(schema))
     over = replace(wanted, columns=tuple(summed))
 
-    def limited(some: Sequence[ServedWindow]) -> tuple[pl.DataFrame, np.ndarray]:
+    def limited(some: Sequence[ServedWindow]) -> tuple[pa.Table, np.ndarray]:
         """The groups of these windows, and what their unions answer at most."""
         parts = [_shares(window, asked, name, sums_schema, rollups) for window in some]
-        sums = pl.DataFrame(pl.from_arrow(rollups.table(sums_schema, parts, over, "span", deadline)))
+        sums = rollups.table(sums_schema, parts, over, "span", deadline)
         shared = {part: sums[f"share {part}"].to_numpy() for part in shares}
         return sums.select(wanted.by), empty.union_limits(shared)
+
+    def named(groups: pa.Table, at: np.ndarray) -> pl.DataFrame:
+        return pl.DataFrame(pl.from_arrow(groups.take(at)))
 
     def answers(groups: pl.DataFrame) -> pl.DataFrame:
         return query(rollups.few(schema, windows, wanted, groups, deadline))
 
     groups, most = limited(windows)
     begun = max(_AT_ONCE * limit, _LEAST)
-    if groups.height <= begun:
+    if groups.num_rows <= begun:
         return None
     # Those that closed windows name: what is merged of these serves until the next window closes.
     closed = [window for window in windows if not window.open] or windows
 
     def likely() -> pl.DataFrame:
-        named, at_most = limited(closed)
-        return named[np.argsort(-at_most, kind="stable")[:begun]]
+        those, at_most = limited(closed)
+        return named(those, np.argsort(-at_most, kind="stable")[:begun])
 
     some = rollups.kept("likely", closed, (wanted, begun), likely)
     found = answers(some)
     if found.height < limit:
         return None
     least = float(np.sort(found[name].struct.field("estimate").to_numpy())[-limit])
-    more = groups.filter(most >= least).join(some, on=wanted.by, how="anti", nulls_equal=True)
-    if more.height > groups.height // _MOST:
+    able = named(groups, np.flatnonzero(most >= least))
+    more = able.join(some, on=wanted.by, how="anti", nulls_equal=True)
+    if more.height > groups.num_rows // _MOST:
         return None
     return pl.concat([found, answers(more)]) if more.height else found
 

@@ -19,7 +19,7 @@ from ..table.merge import Accumulator
 from ..table.schema import TIME_TYPE, keys_of
 from ..table.windows import END, START
 from .cache import Results
-from .view import ServedWindow
+from .view import ServedWindow, new_version
 
 Hashes = tuple[np.ndarray, np.ndarray]
 """Both halves of the hash of each row's keys."""
@@ -27,6 +27,7 @@ Hashes = tuple[np.ndarray, np.ndarray]
 BLOCK = 3
 """The level of nodes that are kept for each group: of eight windows."""
 
+_NUMBER_BYTES = 1_000
 _FILTER_BITS = np.uint64((1 << 16) - 1)
 
 
@@ -111,10 +112,6 @@ class Tree:
             sizes[first:last] = length
         return cls(numbers, sizes)
 
-    def slice(self, low: int, high: int) -> Tree:
-        """That of some of its windows."""
-        return Tree(self.numbers[low:high], self.sizes[low:high])
-
     def sizes_at(self, at: np.ndarray) -> np.ndarray:
         """The size of the piece of each window, or of the node that begins there."""
         return self.sizes[np.searchsorted(self.numbers, at)]
@@ -163,35 +160,44 @@ class FewGroups:
 
     def _made(self, windows: Sequence[ServedWindow], groups: Chosen) -> pa.Table:
         tree = Tree.of(windows)
-        blocks = tree.numbers >> BLOCK
-        cuts = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(windows)]
-        parts = [
-            self._block(windows[low:high], tree.slice(low, high), groups)
-            for low, high in itertools.pairwise(cuts)
-        ]
-        rows = pa.concat_tables(parts).combine_chunks()
+        rows = self._of_blocks(windows, tree, groups)
         for level in range(BLOCK + 1, int(tree.sizes.max()).bit_length()):
             rows = self._level(rows, tree, level)
         return self._folded([rows])
 
-    def _block(self, windows: Sequence[ServedWindow], tree: Tree, groups: Chosen) -> pa.Table:
-        """What is left of a block's windows when those of its nodes are merged that lie in it whole."""
-        # Where a span begins within a block, it is cut into other nodes than where windows are missing.
-        block = self._name, tuple(window.version for window in windows), tree.sizes.tobytes()
-        names = [("block", *block, one) for one in groups.ids]
-        known = self._kept.known(names)
-        missing = np.array([name not in known for name in names])
-        if missing.any():
-            fresh = groups.only(missing)
-            found = [_at(self._rows(window, fresh), at) for window, at in zip(windows, tree.numbers.tolist())]
-            rows = pa.concat_tables(found).combine_chunks()
+    def _of_blocks(self, windows: Sequence[ServedWindow], tree: Tree, groups: Chosen) -> pa.Table:
+        """What is left of the windows when those of nodes are merged that lie in a block whole."""
+        blocks = tree.numbers >> BLOCK
+        cuts = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(windows)]
+        names: list[Hashable] = []
+        known: dict[Hashable, pa.Table] = {}
+        fresh = []
+        for low, high in itertools.pairwise(cuts):
+            # Where a span begins within a block, it is cut into other nodes than where windows are missing.
+            versions = tuple(window.version for window in windows[low:high])
+            block = "block", self._name, versions, tree.sizes[low:high].tobytes()
+            # A number in its place, since all of a name is hashed each time it is looked up.
+            number = self._kept.get(block, new_version, lambda _: _NUMBER_BYTES)
+            own = [(number, *one) for one in groups.ids]
+            known |= self._kept.known(own)
+            missing = np.array([name not in known for name in own])
+            if missing.any():
+                some = groups.only(missing)
+                fresh += [_at(self._rows(windows[at], some), tree.numbers[at]) for at in range(low, high)]
+            names += own
+        if fresh:
+            # Those of all blocks in one go: each step costs more than its rows.
+            rows = pa.concat_tables(fresh).combine_chunks()
             for level in range(BLOCK + 1):
                 rows = self._level(rows, tree, level)
-            of = fresh.places(hashes_of(rows, self._keys))
-            for place, name in enumerate(name for name, gone in zip(names, missing.tolist()) if gone):
-                own = rows.take(np.flatnonzero(of == place))
-                known[name] = own
-                self._kept.keep(name, own, _size(own))
+            at = np.searchsorted(blocks[cuts[:-1]], _numbers(rows) >> BLOCK) * len(groups.ids)
+            at += groups.places(hashes_of(rows, self._keys))
+            order = np.argsort(at, kind="stable")
+            edges = np.searchsorted(at, np.arange(len(names) + 1), sorter=order)
+            for name, low, high in zip(names, edges[:-1], edges[1:]):
+                if name not in known:
+                    known[name] = rows.take(order[low:high])
+                    self._kept.keep(name, known[name], _size(known[name]))
         rows = pa.concat_tables([known[name] for name in names]).combine_chunks()
         return rows.take(np.argsort(_numbers(rows), kind="stable"))
 

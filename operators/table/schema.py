@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,18 @@ def table_schema(
     """The schema of a table with these keys, typed aggregates and windows (None if they aren't known)."""
     fields = [pa.field(START, TIME_TYPE, nullable=False), pa.field(END, TIME_TYPE, nullable=False)]
     fields += [pa.field(key, kind) for key, kind in keys.items()]
-    fields += [
-        pa.field(name, asked.groups().to_arrow().type, metadata={METADATA: asked.to_json()})
-        for name, asked in aggregates.items()
-    ]
+    fields += [_field_of(name, asked.to_json()) for name, asked in aggregates.items()]
     about: dict[str, Any] = {"keys": list(keys)}
     if windows is not None:
         about["windows"] = windows.definition()
     return pa.schema(fields, metadata={METADATA: json.dumps(about)})
+
+
+@lru_cache(1_000)
+def _field_of(name: str, definition: str) -> pa.Field:
+    """The column of an aggregate with this definition."""
+    kind = Aggregate.from_json(definition).groups().to_arrow().type
+    return pa.field(name, kind, metadata={METADATA: definition})
 
 
 def with_barrier(schema: pa.Schema) -> pa.Schema:

@@ -104,10 +104,14 @@ class HLLGroups(StoredAsImages):
         heads = offsets[:-1] + 3
         lg_ks = data[heads[heads < offsets[1:]]]
         scratch = new_scratch(max(self.lg_k, min(int(lg_ks.max(initial=0)), 21)))
+
+        dense = int(np.count_nonzero(np.diff(offsets) >= 1 << self.lg_k))
+
+        def make_room(why: int) -> None:
+            self._store = with_room(self._store, words=len(data) // 4, rows=dense)
+
         try:
-            return resume(
-                lambda at: fold_images(self._store, groups, offsets, data, scratch, at), self._make_room
-            )
+            return resume(lambda at: fold_images(self._store, groups, offsets, data, scratch, at), make_room)
         finally:
             rebuild_stale(self._store, self._n)
 

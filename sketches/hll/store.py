@@ -100,21 +100,26 @@ def with_sketches(store: Store, n: int, lg_k: int) -> Store:
     return store._replace(sketches=sketches)
 
 
-def with_room(store: Store) -> Store:
-    """The same store with room for any one step: coupon tables of every size, one row of registers."""
+def with_room(store: Store, words: int = 0, rows: int = 0) -> Store:
+    """The same store with room for any one step: coupon tables of every size, one row of registers.
+
+    Where more is known to come, `words` and `rows` say how many of each, so that few steps need more room.
+    """
     k = 1 << int(store.rows["lg_stride"][0])
     if int(store.extent["used"][0]) + _step(k) > len(store.words):
         sketches = store.sketches
         listed = np.flatnonzero((sketches["form"] != EMPTY) & (sketches["form"] != DENSE))
         where, sizes = sketches["where"][listed], np.int64(1) << sketches["form"][listed].astype(np.int64)
-        (words,) = packed((store.words,), store.extent, where, sizes, more=max(_step(k), len(store.words)))
+        more = max(_step(k), len(store.words), words)
+        (packed_words,) = packed((store.words,), store.extent, where, sizes, more=more)
         sketches["where"][listed] = where
-        store = store._replace(words=words)
-    rows = int(store.rows["used"][0])
-    if rows == len(store.sums):
-        registers = np.zeros(2 * rows * k, np.uint8)  # pages not yet used cost no memory
-        registers[: rows * k] = store.registers
-        store = store._replace(registers=registers, sums=grown(store.sums, 2 * rows))
+        store = store._replace(words=packed_words)
+    used = int(store.rows["used"][0])
+    if used == len(store.sums):
+        room = used + max(used, rows)
+        registers = np.zeros(room * k, np.uint8)  # pages not yet used cost no memory
+        registers[: used * k] = store.registers
+        store = store._replace(registers=registers, sums=grown(store.sums, room))
     return store
 
 
