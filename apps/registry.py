@@ -8,6 +8,7 @@ from .app import App
 
 APPS = {
     "iot": "iot.app",
+    "supernova": "supernova.app",
 }
 
 

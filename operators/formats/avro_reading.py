@@ -16,6 +16,9 @@ from .one_by_one import Misread, Read
 
 Loaded = tuple[Any, Names]
 
+_LONGEST = 300
+"""The characters of an error in a reason."""
+
 
 def reading(writer: Loaded, reader: Loaded, tagged: bool, begin: int = 0) -> Read:
     """Reads messages of `writer`'s schema into values of `reader`'s, from their byte `begin` on.
@@ -44,9 +47,12 @@ def reading(writer: Loaded, reader: Loaded, tagged: bool, begin: int = 0) -> Rea
     return read
 
 
-def container_reading(reader: Loaded, tagged: bool) -> Read:
-    """Reads object container files, whose schema is within, into lists of values of `reader`'s schema."""
-    wanted = _parsed(reader[0])
+def container_reading(reader: Loaded | None, tagged: bool) -> Read:
+    """Reads object container files, whose schema is within, into lists of values.
+
+    They are of `reader`'s schema or, without one, of each file's own.
+    """
+    wanted = None if reader is None else _parsed(reader[0])
     known: dict[str, Any] = {}
 
     def read(data: memoryview) -> Any:
@@ -100,4 +106,6 @@ def _told(error: Exception) -> str:
         return "an index beyond its union's or enum's types"
     if isinstance(error, EOFError):
         return str(error).split(" from <")[0] or "it ends too early"
-    return f"{type(error).__name__}: {error}".split("\n")[0]
+    told = f"{type(error).__name__}: {error}".split("\n")[0]
+    # Schemas that don't match are told with all their fields.
+    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…"

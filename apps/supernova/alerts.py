@@ -1,0 +1,100 @@
+"""Alerts as rows: the same columns whichever survey they are of, with what the cuts made of them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from .cuts.sets import SETS, cut_set
+from .pictures import with_pictures
+from .sky import cell
+
+_ZERO_FLUX = 23.9
+"""Fluxes are in microjanskys: this is the AB magnitude of one."""
+
+_APART = 0.02
+"""Days, half an hour: two looks that are nearer are as one."""
+
+_past = pl.col("past")
+_each = {
+    name: pl.element().struct.field(name)
+    for name in ("at", "ago", "band", "same", "mag", "error", "limit", "positive")
+}
+_seen = _each["positive"] & _each["mag"].is_not_null()
+
+
+def _any(condition: pl.Expr) -> pl.Expr:
+    return _past.list.eval(condition.fill_null(False)).list.any().fill_null(False)
+
+
+def _count(condition: pl.Expr) -> pl.Expr:
+    return _past.list.eval(condition.fill_null(False)).list.sum().fill_null(0)
+
+
+_HISTORY = {
+    # A moving object is gone after that.
+    "repeated": _any(_seen & (_each["ago"].abs() > _APART)),
+    "faint_lately": _any((_each["ago"].abs() < 0.75) & (_each["mag"] >= 19)),
+    "bright_before": _count(
+        _seen & _each["ago"].is_between(0.75, 30, "none") & _each["mag"].is_between(0, 19.8, "none")
+    ),
+    "peak": pl.min_horizontal(
+        pl.col("mag"), _past.list.eval(_each["mag"].filter(_each["same"].fill_null(False))).list.min()
+    ),
+    "before": _past.list.eval(
+        pl.element().filter((_seen & _each["same"] & (_each["ago"] > _APART)).fill_null(False))
+    ).list.first(),
+}
+"""What the earlier looks say; `before` is the latest detection in the band, in another exposure."""
+
+_OWN = pl.struct("at", "band", "mag", "error", "limit", own=True)
+_EARLIER = _past.list.eval(
+    pl.struct(
+        _each["at"],
+        _each["band"],
+        pl.when(_seen.fill_null(False)).then(_each["mag"]).alias("mag"),
+        pl.when(_seen.fill_null(False)).then(_each["error"]).alias("error"),
+        _each["limit"],
+        own=False,
+    )
+)
+
+COLUMNS = (
+    *("object", "alert", "at", "night", "ra", "dec", "cell", "band", "mag", "error", "limit", "age", "rate"),
+    *("detections", "rb", "drb", "passed", "candidate", "tracked", "looked_at", "fates", "points"),
+    *("science", "template", "difference"),
+)
+"""Of every format. `rate` is in mag/d, negative while it brightens, from the latest detection in the band.
+`passed` is 1 for alerts that all asked cuts keep; only these have a `candidate` (the magnitude), a `tracked`
+flux (µJy) and pictures. `fates` says for each set of cuts which of them felled the alert, and `points` are
+its light curve: the alert and, if it passed, the looks before it."""
+
+
+def alerts(packets: Stream, survey: str, cuts: str, everything: bool) -> Stream:
+    """The rows of packets that `packets.decoder` read.
+
+    `cuts` names the set that candidates pass; with `everything` rules look at the other alerts, too. Raises
+    `ValueError` for a set that the survey hasn't.
+    """
+    asked = cut_set(survey, cuts)
+    rows = packets.with_columns(**_HISTORY).with_columns(
+        rate=(pl.col("mag") - pl.col("before").struct.field("mag")) / pl.col("before").struct.field("ago"),
+        cell=cell(pl.col("ra"), pl.col("dec")),
+    )
+    rows = rows.with_columns(passing=asked.passed, fates=pl.concat_list(_fates(survey)))
+    passing = pl.col("passing")
+    rows = rows.with_columns(
+        at=pl.col("at").cast(pl.Datetime("us", "UTC")),
+        passed=passing.cast(pl.Int64),
+        candidate=pl.when(passing).then(pl.col("mag")),
+        tracked=pl.when(passing).then(10.0 ** ((_ZERO_FLUX - pl.col("mag")) / 2.5)),
+        looked_at=passing | pl.lit(everything),
+        points=pl.when(passing)
+        .then(pl.concat_list(pl.concat_list(_OWN), _EARLIER))
+        .otherwise(pl.concat_list(_OWN)),
+    )
+    return rows.map_batches(with_pictures, dict(rows.columns)).select(*COLUMNS)
+
+
+def _fates(survey: str) -> list[pl.Expr]:
+    return [one.fate for one in SETS[survey]]

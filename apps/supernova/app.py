@@ -1,0 +1,144 @@
+"""What those who look for supernovae want to be told: which objects are worth a spectrum, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from ...operators.definition.aggregates import count, distinct, frequency, last, quantiles, top_k
+from ...operators.definition.aggregates import max as max_
+from ...operators.definition.aggregates import min as min_
+from ...operators.definition.aggregates import sum as sum_
+from ...operators.definition.stream import Stream
+from ...operators.rules.beyond import Beyond
+from ...operators.rules.rule import Rule
+from ..app import App, AppPart, Settings
+from .cuts.sets import SETS
+from .formats import FORMATS
+from .rules import Candidate, Watch
+
+_FAINTEST = {one.name: one.faintest for sets in SETS.values() for one in sets}
+
+
+def _nights(rows: Stream) -> Stream:
+    return (
+        rows.group_by("night")
+        .tumbling("1d")
+        .agg(
+            alerts=count(),
+            passed=sum_("passed"),
+            objects=distinct("object"),
+            magnitudes=quantiles("mag"),
+            densest=top_k("cell", k=5),
+            sky=frequency("cell"),
+        )
+    )
+
+
+def _funnel(rows: Stream) -> Stream:
+    """How many alerts each cut felled, of those that the cuts before it left."""
+    fates = rows.explode("fates").with_columns(pl.col("fates").struct.unnest())
+    return (
+        fates.group_by("night", "set", "step", "cut")
+        .tumbling("1d")
+        .agg(alerts=count(), objects=distinct("object"))
+    )
+
+
+def _objects(rows: Stream) -> Stream:
+    return (
+        rows.group_by("object", "night")
+        .tumbling("1d")
+        .agg(
+            alerts=count(),
+            passed=sum_("passed"),
+            brightest=min_("mag"),
+            age=max_("age"),
+            rate=last("rate"),
+            ra=last("ra"),
+            dec=last("dec"),
+            magnitudes=quantiles("mag"),
+        )
+    )
+
+
+def _curves(rows: Stream) -> Stream:
+    """Each look at an object by itself: its alerts, and of candidates the looks before, with their limits."""
+    own = pl.col("own")
+    ours = (
+        "candidate",
+        "tracked",
+        "ra",
+        "dec",
+        "age",
+        "rate",
+        "rb",
+        "drb",
+        "science",
+        "template",
+        "difference",
+    )
+    looks = (
+        rows.filter(pl.col("looked_at"))
+        .select("object", "points", *ours)
+        .explode("points")
+        .with_columns(pl.col("points").struct.unnest())
+        .with_columns(at=pl.col("at").cast(pl.Datetime("us", "UTC")))
+        .with_columns(*(pl.when(own).then(pl.col(name)).alias(name) for name in ours))
+        .with_columns(seen=pl.when(own).then(pl.col("mag")))
+    )
+    return (
+        looks.group_by("object", "band", "at")
+        .tumbling("1m")
+        .agg(**{name: last(name) for name in ("mag", "error", "limit", "seen", *ours)})
+    )
+
+
+def _rules(settings: Settings) -> Sequence[Rule]:
+    cuts, radius = settings["cuts"], _number(settings, "radius")
+    found: list[Rule] = [
+        Candidate(
+            "candidate",
+            value="candidate",
+            below=_FAINTEST.get(cuts, 99.0),
+            cuts=cuts,
+            known=settings["known"],
+            radius=radius,
+        ),
+        # One magnitude is a factor of 2.5 in flux; each band has its own past.
+        Beyond(
+            "flash",
+            kind="flash",
+            value="tracked",
+            q=0.9,
+            above=_number(settings, "flash"),
+            warm=5,
+            every=True,
+        ),
+    ]
+    if settings["watch"]:
+        found.append(Watch("watch", value="seen", places=settings["watch"], radius=radius))
+    return found
+
+
+def _number(settings: Settings, name: str) -> float:
+    try:
+        return float(settings[name])
+    except ValueError:
+        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
+
+
+APP = App(
+    name="supernova",
+    title="Supernova candidates: objects worth a spectrum, and what each cut felled",
+    formats=FORMATS,
+    parts=(
+        AppPart("nights", _nights),
+        AppPart("funnel", _funnel),
+        AppPart("objects", _objects),
+        AppPart("curves", _curves, _rules, at="at", shown=False),
+    ),
+    kinds={"candidate": Candidate, "watch": Watch},
+    settings={"known": "", "watch": "", "radius": "2", "flash": "2.5"},
+)

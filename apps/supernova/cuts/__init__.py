@@ -1,0 +1,1 @@
+"""Published cuts by name, as expressions over rows of alerts."""

@@ -1,0 +1,86 @@
+"""How alerts come: ZTF's packets, raw or enriched by Fink, and Rubin's."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from ...operators.definition.stream import Stream
+from ...operators.formats.registry import Registry
+from ..app import AppFormat, Feed, Settings
+from .alerts import alerts
+from .packets.decoder import CONTAINER, Packets, Survey
+from .packets.schemas import packaged
+from .recordings import messages
+
+_PARQUET = b"PAR1"
+
+
+def packets(survey: Survey, settings: Settings) -> Packets:
+    """The decoder of a survey's messages.
+
+    Raises `ImportError` if nothing is there that knows Rubin's schemas, `ValueError` for a registry's address
+    that is none.
+    """
+    address = settings.get("registry")
+    if survey == "rubin" and not address:
+        packaged()
+    return Packets(survey, Registry.of(address) if address else None)
+
+
+def _rows(survey: Survey, feed: Feed, settings: Settings) -> Stream:
+    """Windows go by when messages were sent: an alert that comes days after its night is not late."""
+    source = Stream.from_kafka(
+        feed.topic,
+        value=packets(survey, settings),
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+    return alerts(source, survey, settings["cuts"], everything=bool(settings["watch"]))
+
+
+def _is_ztf(path: Path, head: bytes) -> bool:
+    return head.startswith(CONTAINER) and b"prv_candidate" in head
+
+
+def _is_fink(path: Path, head: bytes) -> bool:
+    if head.startswith(_PARQUET):
+        import pyarrow.parquet as parquet
+
+        return {"objectId", "candidate"} <= set(parquet.read_schema(path).names)
+    return head.lstrip().startswith(b"{") and b'"candidate"' in head
+
+
+def _is_rubin(path: Path, head: bytes) -> bool:
+    if head.startswith(CONTAINER):
+        return b"diaSource" in head
+    # The frame, and a schema's number: 900 is that of the version 9.0.
+    return head[:3] == b"\0\0\0" and 300 <= int.from_bytes(head[1:5], "big") < 10_000
+
+
+FORMATS = (
+    AppFormat(
+        "ztf",
+        "ZTF's packets: Avro containers, one alert each",
+        partial(_rows, "ztf"),
+        _is_ztf,
+        lambda path, settings: messages(path, packets("ztf", settings)),
+        {"cuts": "bts"},
+    ),
+    AppFormat(
+        "fink",
+        "ZTF's alerts as Fink enriches them: Avro whose key is its schema, JSON, files of Parquet",
+        partial(_rows, "ztf"),
+        _is_fink,
+        lambda path, settings: messages(path, packets("ztf", settings)),
+        {"cuts": "bts"},
+    ),
+    AppFormat(
+        "rubin",
+        "Rubin's packets: Avro in the wire format of a schema registry",
+        partial(_rows, "rubin"),
+        _is_rubin,
+        lambda path, settings: messages(path, packets("rubin", settings)),
+        {"cuts": "rising", "registry": ""},
+    ),
+)

@@ -1,0 +1,132 @@
+"""The decoder of alert packets: containers, JSON, and bytes whose schema is named or stands in the key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+import pyarrow as pa
+
+from ....operators.formats.avro_reading import container_reading, reading
+from ....operators.formats.avro_schema import load
+from ....operators.formats.decode import Decoded
+from ....operators.formats.messages import Messages
+from ....operators.formats.one_by_one import Misread, Read, one_by_one
+from ....operators.formats.registry import Registry
+from . import rubin, ztf
+from .packet import PACKET
+from .schemas import Schemas
+
+Survey = Literal["ztf", "rubin"]
+
+_PACKETS: dict[str, Callable[[Any], dict[str, Any]]] = {"ztf": ztf.packet, "rubin": rubin.packet}
+CONTAINER = b"Obj\x01"
+"""How an Avro container begins."""
+_SHOWN = 300
+_container = container_reading(None, False)
+
+
+@dataclass(frozen=True)
+class Packets:
+    """A `Decoder` of a survey's alert packets into the columns of `PACKET`.
+
+    A message may be an Avro container that holds one alert, as ZTF sends them; JSON; in Confluent's wire
+    format, as Rubin sends them, with the schema from the `registry`, or, without one, from the package
+    `lsst-alert-packet`; or plain Avro whose schema is the message's key, as Fink sends them.
+    """
+
+    survey: Survey
+    registry: Registry | None = None
+
+    version = 1
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The Polars types of its columns."""
+        return dict(_frame(_build([])).schema)
+
+    def definition(self) -> dict[str, Any]:
+        """What it reads; where the schemas come from makes no difference."""
+        return {"survey": self.survey, "version": self.version}
+
+    def decode(self, messages: Messages) -> Decoded:
+        """The rows of a batch, and why the other messages were refused."""
+        keys = messages.key.to_pylist()
+        return one_by_one(messages, [self._read(key) for key in keys], _build, _frame)
+
+    def one(self, value: bytes, key: bytes | None = None) -> dict[str, Any]:
+        """A single packet. Raises `Misread`, and whatever else broken bytes bring about."""
+        found: dict[str, Any] = self._read(key)(memoryview(value))
+        return found
+
+    def _read(self, key: bytes | None) -> Read:
+        def read(data: memoryview) -> dict[str, Any]:
+            return _PACKETS[self.survey](self._record(data, key))
+
+        return read
+
+    def _record(self, data: memoryview, key: bytes | None) -> Any:
+        begin = bytes(data[:5])
+        if begin[:4] == CONTAINER:
+            return _single(records(data))
+        if begin.lstrip()[:1] == b"{":
+            return _object(data)
+        if len(begin) == 5 and begin[0] == 0 and self.survey == "rubin":
+            return self._schemas.reading(int.from_bytes(begin[1:], "big"))(data)
+        if key is not None and key.lstrip()[:1] == b"{":
+            return self._keyed(key)(data)
+        raise Misread(f"not an alert packet: it begins with {begin!r}, and has no schema")
+
+    @cached_property
+    def _schemas(self) -> Schemas:
+        return Schemas(self.registry)
+
+    @cached_property
+    def _readings(self) -> dict[bytes, Read]:
+        return {}
+
+    def _keyed(self, key: bytes) -> Read:
+        """How messages are read whose key is their schema."""
+        if key not in self._readings:
+            try:
+                schema = load(key.decode())
+                self._readings[key] = reading(schema, schema, False)
+            except ValueError as error:
+                raise Misread(f"its key is no schema: {str(error)[:_SHOWN]}") from None
+        return self._readings[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"survey": self.survey, "registry": self.registry}
+
+
+def records(data: memoryview) -> list[Any]:
+    """All records of an Avro container. Raises `Misread` for one that is broken."""
+    found: list[Any] = _container(data)
+    return found
+
+
+def _single(found: list[Any]) -> Any:
+    if len(found) != 1:
+        raise Misread(f"an Avro container of {len(found)} alerts; a message is one")
+    return found[0]
+
+
+def _object(data: memoryview) -> Any:
+    try:
+        return json.loads(bytes(data))
+    except ValueError as error:
+        raise Misread(f"not JSON: {error}") from None
+
+
+def _build(values: list[Any]) -> pa.Array:
+    return pa.array(values, PACKET)
+
+
+def _frame(found: pa.Array) -> pl.DataFrame:
+    frame = pl.from_arrow(pa.Table.from_batches([pa.RecordBatch.from_struct_array(found)]))
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -1,0 +1,110 @@
+"""What is kept of an alert packet, whoever sent it: a detection, what was before, neighbours, pictures.
+
+A value that isn't known comes as null, as NaN or as -999, within one packet; here it is null. Neighbours are
+ZTF's (`NEIGHBOURS`); Rubin's packets have none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ....operators.formats.one_by_one import Misread
+
+_FILLER = -999.0
+_EPOCH_MJD = 40587
+_DAY_MS = 86_400_000
+_TIME = pa.timestamp("ms", "UTC")
+
+NEIGHBOURS = (
+    *("rb", "drb", "fwhm", "elong", "magdiff", "nbad", "magnr", "distnr", "ssdistnr", "ssmagnr"),
+    *(f"{name}{n}" for name in ("distpsnr", "sgscore", "srmag") for n in (1, 2, 3)),
+    *("sgmag1", "simag1", "szmag1", "neargaia", "maggaia", "neargaiabright", "maggaiabright", "roid"),
+)
+"""Fields of ZTF's `candidate` that cuts look at, under their own names, and Fink's `roid`."""
+
+POINT = pa.struct(
+    {
+        "at": _TIME,
+        "ago": pa.float64(),
+        "band": pa.string(),
+        "same": pa.bool_(),
+        "mag": pa.float64(),
+        "error": pa.float64(),
+        "limit": pa.float64(),
+        "positive": pa.bool_(),
+    }
+)
+"""An earlier look at the object's place: `ago` days before the alert, in the `same` band or another."""
+
+PACKET = pa.struct(
+    {
+        "object": pa.string(),
+        "alert": pa.int64(),
+        "at": _TIME,
+        "night": pa.string(),
+        "ra": pa.float64(),
+        "dec": pa.float64(),
+        "band": pa.string(),
+        "mag": pa.float64(),
+        "error": pa.float64(),
+        "limit": pa.float64(),
+        "positive": pa.bool_(),
+        "age": pa.float64(),
+        "detections": pa.float64(),
+        "in_band": pa.float64(),
+        "moving": pa.bool_(),
+        **dict.fromkeys(NEIGHBOURS, pa.float64()),
+        "past": pa.list_(POINT),
+        "science": pa.binary(),
+        "template": pa.binary(),
+        "difference": pa.binary(),
+    }
+)
+"""A packet: `night` is the survey's own name of it, `age` the days since the first detection, `in_band` how
+many detections there are in this band, `past` the latest look first."""
+
+
+def number(value: Any) -> float | None:
+    """A number that is known; None for every filler.
+
+    >>> [number(value) for value in (19.5, None, -999.0, float("nan"), "null", 3)]
+    [19.5, None, None, None, None, 3.0]
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    found = float(value)
+    return None if not math.isfinite(found) or found == _FILLER else found
+
+
+def needed(record: Mapping[str, Any], name: str, low: float, high: float) -> float:
+    """A number without which there is no alert. Raises `Misread` where it isn't there or can't be so."""
+    found = number(record.get(name))
+    if found is None or not low <= found <= high:
+        raise Misread(f"not an alert: its {name} is {record.get(name)!r}")
+    return found
+
+
+def part(record: Any, name: str, survey: str) -> Mapping[str, Any]:
+    """A record within a packet. Raises `Misread` for a packet without it."""
+    found = record.get(name) if isinstance(record, Mapping) else None
+    if not isinstance(found, Mapping):
+        raise Misread(f"not an alert of {survey}'s: it has no {name}")
+    return found
+
+
+def time_ms(mjd: float) -> int:
+    """Milliseconds since 1970 of a Modified Julian Date, UTC.
+
+    >>> time_ms(58859.5) == (58859 - 40587) * 86_400_000 + 43_200_000
+    True
+    """
+    return round((mjd - _EPOCH_MJD) * _DAY_MS)
+
+
+def latest_first(points: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """Earlier looks in their order, those without a time left out."""
+    return sorted((point for point in points if point is not None), key=lambda point: point["ago"])

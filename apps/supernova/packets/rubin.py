@@ -1,0 +1,93 @@
+"""Rubin's packets: fluxes in nanojanskys, times in TAI.
+
+Source: https://sdm-schemas.lsst.io/apdb.html and the `lsst-alert-packet` package. A survey's night there is
+from noon to noon UTC, as in its `day_obs`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ....operators.formats.one_by_one import Misread
+from .packet import NEIGHBOURS, latest_first, needed, number, part, time_ms
+
+_ZERO_POINT = 31.4
+"""The AB magnitude of one nanojansky."""
+_POGSON = 2.5 / math.log(10)
+_TAI_MS = 37_000
+"""TAI is ahead of UTC by so much, since 2017."""
+_NOON_MS = 43_200_000
+_SINCE, _UNTIL = 40_587, 160_000
+
+
+def packet(record: Any) -> dict[str, Any]:
+    """What is kept of a packet. Raises `Misread` for what is not one of Rubin's."""
+    source = part(record, "diaSource", "Rubin")
+    whole = record.get("diaObject")
+    whole = whole if isinstance(whole, Mapping) else {}
+    mjd = needed(source, "midpointMjdTai", _SINCE, _UNTIL)
+    at, band = _at(mjd), source.get("band")
+    past = latest_first(_point(one, mjd, band) for one in record.get("prvDiaSources") or ())
+    first = number(whole.get("firstDiaSourceMjdTai"))
+    if first is None:
+        first = mjd - max((point["ago"] for point in past), default=0.0)
+    known = number(whole.get(f"{band}_psfFluxNdata"))
+    before = sum(point["same"] and point["mag"] is not None and point["ago"] > 0 for point in past)
+    return {
+        "object": _name(source),
+        "alert": source.get("diaSourceId"),
+        "at": at,
+        "night": datetime.fromtimestamp((at - _NOON_MS) / 1000, UTC).date().isoformat(),
+        "ra": needed(source, "ra", 0, 360),
+        "dec": needed(source, "dec", -90, 90),
+        "band": band,
+        **_measured(source),
+        "age": mjd - first,
+        "detections": number(whole.get("nDiaSources")),
+        "in_band": max(known or 0.0, before + 1.0),
+        "moving": bool(source.get("ssObjectId")) or record.get("ssSource") is not None,
+        **dict.fromkeys(NEIGHBOURS),
+        "rb": number(source.get("reliability")),
+        "past": past,
+        **{name: record.get(f"cutout{name.title()}") for name in ("science", "template", "difference")},
+    }
+
+
+def _name(source: Mapping[str, Any]) -> str:
+    """The object's id, or that of the solar system's object that it is."""
+    for field, before in (("diaObjectId", ""), ("ssObjectId", "SSO ")):
+        if found := source.get(field):
+            return f"{before}{found}"
+    raise Misread("not an alert of Rubin's: it has neither diaObjectId nor ssObjectId")
+
+
+def _measured(source: Mapping[str, Any]) -> dict[str, Any]:
+    flux, error = (number(source.get(name)) for name in ("psfFlux", "psfFluxErr"))
+    sure = error is not None and error > 0
+    negative = source.get("isNegative")
+    above = flux is not None and flux > 0
+    return {
+        "mag": _magnitude(flux) if above else None,  # type: ignore[arg-type]
+        "error": _POGSON * error / flux if above and sure else None,  # type: ignore[operator]
+        "limit": _magnitude(5 * error) if sure else None,  # type: ignore[operator]
+        "positive": above if negative is None else above and not negative,
+    }
+
+
+def _point(source: Any, mjd: float, band: Any) -> dict[str, Any] | None:
+    then = number(source.get("midpointMjdTai")) if isinstance(source, Mapping) else None
+    if then is None or not _SINCE <= then <= _UNTIL:
+        return None
+    own = source.get("band")
+    return {"at": _at(then), "ago": mjd - then, "band": own, "same": own == band, **_measured(source)}
+
+
+def _magnitude(nanojanskys: float) -> float:
+    return _ZERO_POINT - 2.5 * math.log10(nanojanskys)
+
+
+def _at(mjd: float) -> int:
+    return time_ms(mjd) - _TAI_MS

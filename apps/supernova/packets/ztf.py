@@ -1,0 +1,93 @@
+"""ZTF's packets, schemas 3.3, 4.01 and others of that form, and the same enriched by Fink.
+
+Source: https://zwickytransientfacility.github.io/ztf-avro-alert/schema.html. Fields are taken by their names,
+whatever else there is, so that a further schema needs no change here.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ....operators.formats.one_by_one import Misread
+from .packet import NEIGHBOURS, latest_first, needed, number, part, time_ms
+
+_BANDS = {1: "g", 2: "r", 3: "i"}
+_SIGNS = {"t": True, "1": True, "true": True, "f": False, "0": False, "false": False}
+_JD_OF_MJD = 2_400_000.5
+_SINCE, _UNTIL = 2_440_588, 2_560_000
+"""From 1970 to 2296: a Julian date beyond is none."""
+
+
+def packet(record: Any) -> dict[str, Any]:
+    """What is kept of a packet. Raises `Misread` for what is not one of ZTF's."""
+    candidate = part(record, "candidate", "ZTF")
+    name = record.get("objectId")
+    if name is None or name == "":
+        raise Misread("not an alert of ZTF's: it has no objectId")
+    jd = needed(candidate, "jd", _SINCE, _UNTIL)
+    at, band = time_ms(jd - _JD_OF_MJD), _band(candidate)
+    first = number(candidate.get("jdstarthist"))
+    past = latest_first(_point(one, jd, band) for one in record.get("prv_candidates") or ())
+    before = [p for p in past if p["same"] and p["positive"] and p["mag"] is not None and p["ago"] > 0]
+    return {
+        "object": str(name),
+        "alert": _whole(record.get("candid", candidate.get("candid"))),
+        "at": at,
+        "night": datetime.fromtimestamp(at / 1000, UTC).date().isoformat(),
+        "ra": needed(candidate, "ra", 0, 360),
+        "dec": needed(candidate, "dec", -90, 90),
+        "band": band,
+        **_measured(candidate),
+        "age": None if first is None else jd - first,
+        "detections": number(candidate.get("ndethist")),
+        "in_band": float(len(before) + 1),
+        "moving": None,
+        **{name: number(candidate.get(name)) for name in NEIGHBOURS},
+        "roid": number(record.get("roid")),
+        "past": past,
+        **{
+            name: _stamp(record.get(f"cutout{name.title()}"))
+            for name in ("science", "template", "difference")
+        },
+    }
+
+
+def _measured(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "mag": number(record.get("magpsf")),
+        "error": number(record.get("sigmapsf")),
+        "limit": number(record.get("diffmaglim")),
+        "positive": _SIGNS.get(str(record.get("isdiffpos")).lower()),
+    }
+
+
+def _point(record: Any, jd: float, band: str | None) -> dict[str, Any] | None:
+    then = number(record.get("jd")) if isinstance(record, Mapping) else None
+    if then is None or not _SINCE <= then <= _UNTIL:
+        return None
+    own = _band(record)
+    at = time_ms(then - _JD_OF_MJD)
+    return {"at": at, "ago": jd - then, "band": own, "same": own == band, **_measured(record)}
+
+
+def _band(record: Mapping[str, Any]) -> str | None:
+    fid = number(record.get("fid"))
+    return None if fid is None else _BANDS.get(int(fid), f"fid {fid:g}")
+
+
+def _stamp(found: Any) -> bytes | None:
+    """A cutout's bytes; within JSON they are base64."""
+    data = found.get("stampData") if isinstance(found, Mapping) else found
+    if isinstance(data, str):
+        try:
+            return base64.b64decode(data, validate=True)
+        except ValueError:
+            return None
+    return data if isinstance(data, bytes) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None

@@ -1,0 +1,129 @@
+"""Places on the sky from a file, known ones or those that are watched, and what lies within their cones."""
+
+from __future__ import annotations
+
+import csv
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from .sky import degrees_apart
+
+_ARCSECONDS = 3600
+
+
+class Place(NamedTuple):
+    """A name, a position in degrees (ICRS) if it has one, and a cone's radius in arcseconds."""
+
+    name: str
+    ra: float | None
+    dec: float | None
+    radius: float
+
+
+@dataclass(frozen=True)
+class Places:
+    """Those of a CSV file with a header: `name`, `ra` and `dec`, and a `radius` of its own where it has one.
+
+    Positions are in degrees, or as ``12:22:54.9 +15:49:25``, hours and degrees. A line without a position
+    stands for the object of that name. Lines that begin with ``#`` are left out. The file is read when it is
+    first asked for.
+    """
+
+    path: str
+    radius: float
+
+    @cached_property
+    def all(self) -> list[Place]:
+        """Every line. Raises `OSError` for a file that can't be read, `ValueError` naming a wrong line."""
+        found = []
+        with Path(self.path).open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.DictReader(line for line in file if not line.startswith("#"))
+            named = [name.strip().lower() for name in lines.fieldnames or ()]
+            if "name" not in named or ("ra" in named) != ("dec" in named):
+                raise ValueError(
+                    f"{self.path}: its columns are {', '.join(named) or 'none'}; name them name, ra and dec"
+                )
+            lines.fieldnames = named
+            for number, line in enumerate(lines, 1):
+                found.append(
+                    self._place(number, {key: (value or "").strip() for key, value in line.items() if key})
+                )
+        return found
+
+    def _place(self, number: int, line: dict[str, str]) -> Place:
+        try:
+            ra, dec = line.get("ra", ""), line.get("dec", "")
+            place = Place(
+                line["name"],
+                degrees(ra, hours=True) if ra else None,
+                degrees(dec) if dec else None,
+                float(line.get("radius") or self.radius),
+            )
+            if (place.ra is None) != (place.dec is None):
+                raise ValueError("it has one of ra and dec")
+            if (
+                place.ra is not None
+                and place.dec is not None
+                and not (0 <= place.ra <= 360 and -90 <= place.dec <= 90)
+            ):
+                raise ValueError(f"no position is {place.ra:g} {place.dec:g}")
+            if not 0 < place.radius <= 3600:
+                raise ValueError(f"a radius is up to 3600 arcseconds, not {place.radius:g}")
+        except ValueError as error:
+            raise ValueError(
+                f"{self.path}: line {number} after the header, {line.get('name')!r}: {error}"
+            ) from None
+        return place
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All names."""
+        return frozenset(place.name for place in self.all)
+
+    def within(self, ra: float, dec: float) -> Iterator[tuple[Place, float]]:
+        """The places whose cone a position lies in, each with how far off it is, in arcseconds."""
+        reach = self._widest / _ARCSECONDS
+        for at in range(
+            bisect_left(self._declinations, dec - reach), bisect_right(self._declinations, dec + reach)
+        ):
+            place = self._by_declination[at]
+            assert place.ra is not None and place.dec is not None
+            apart = degrees_apart(ra, dec, place.ra, place.dec) * _ARCSECONDS
+            if apart <= place.radius:
+                yield place, apart
+
+    @cached_property
+    def _by_declination(self) -> list[Place]:
+        return sorted(
+            (place for place in self.all if place.dec is not None), key=lambda place: place.dec or 0.0
+        )
+
+    @cached_property
+    def _declinations(self) -> list[float]:
+        return [place.dec or 0.0 for place in self._by_declination]
+
+    @cached_property
+    def _widest(self) -> float:
+        return max((place.radius for place in self.all), default=0.0)
+
+
+def degrees(written: str, hours: bool = False) -> float:
+    """An angle: degrees, or with colons sexagesimal, in `hours` if it is a right ascension.
+
+    >>> degrees("185.7288", hours=True), round(degrees("12:22:54.9", hours=True), 4), degrees("-00:30:00")
+    (185.7288, 185.7288, -0.5)
+
+    Raises `ValueError` for anything else.
+    """
+    parts = written.split(":")
+    if len(parts) == 1:
+        return float(written)
+    if len(parts) > 3:
+        raise ValueError(f"{written!r} is no angle; write 185.7288, or 12:22:54.9")
+    sign = -1 if written.strip().startswith("-") else 1
+    size = sum(abs(float(part)) / 60**at for at, part in enumerate(parts))
+    return sign * size * (15 if hours else 1)

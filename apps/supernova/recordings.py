@@ -1,0 +1,87 @@
+"""Recorded alerts as the messages that a broker would send: one an alert, keyed by its object, in time."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from ..app import Message
+from .packets.decoder import CONTAINER, Packets
+
+_ROWS = 1_000
+
+
+def messages(path: Path, packets: Packets) -> Iterator[Message]:
+    """The alerts of a file: an Avro container, Parquet as Fink writes it, lines of JSON, or a single packet.
+
+    Those of a table are sent in the order of their times; what can't be read is sent as it is.
+    """
+    with path.open("rb") as file:
+        begin = file.read(5)
+    if begin[:4] == b"PAR1":
+        found = _parquet(path)
+    elif begin[:4] == CONTAINER:
+        found = _container(path.read_bytes())
+    elif begin.lstrip()[:1] == b"{":
+        found = _lines(path)
+    else:
+        found = iter([path.read_bytes()])
+    for value in found:
+        try:
+            packet = packets.one(value)
+        except Exception:
+            # The run says why: it becomes a dead letter there.
+            yield Message(value)
+            continue
+        yield Message(value, packet["object"].encode(), packet["at"])
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for line in file:
+            if value := line.strip():
+                yield value
+
+
+def _container(data: bytes) -> Iterator[bytes]:
+    """A container for each alert, with the schema of all."""
+    import fastavro
+
+    try:
+        reader = fastavro.reader(BytesIO(data))
+        found = list(reader)
+    except Exception:
+        yield data
+        return
+    if len(found) == 1:
+        yield data
+        return
+    for record in found:
+        file = BytesIO()
+        assert reader.writer_schema is not None
+        fastavro.writer(file, reader.writer_schema, [record])
+        yield file.getvalue()
+
+
+def _parquet(path: Path) -> Iterator[bytes]:
+    """Rows as JSON, by which cutouts are base64, in the order of their times."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as parquet
+
+    table = parquet.read_table(path)
+    names = table.schema.names
+    order: Any = range(table.num_rows)
+    if "candidate" in names:
+        order = pc.sort_indices(pc.struct_field(table["candidate"], "jd"))
+    table = table.take(order) if "candidate" in names else table
+    for batch in table.to_batches(_ROWS):
+        for row in batch.to_pylist():
+            yield json.dumps(row, default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,178 @@
+"""Rules that only this field has: a candidate is told once, and what appears where one watches."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ...operators.definition.durations import Duration
+from ...operators.rules.alert import Alert
+from ...operators.rules.figure import Figure, figure_of
+from ...operators.rules.row import Row
+from ...operators.rules.rule import Rule, RuleState, looked_up
+from .places import Places
+
+_SHOWN = ("ra", "dec", "age", "rate", "rb", "drb")
+"""What reasons say of an alert."""
+
+
+class Event(NamedTuple):
+    """Something about a row: of which key, by what figure, under which limit, and why it is told."""
+
+    key: tuple[Any, ...]
+    figure: Figure
+    limit: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Once(Rule):
+    """A rule whose events are told once for each key; a kind says which those of a row are (`events`).
+
+    value
+        The answer that is a row's magnitude.
+    forget
+        A key that had no event for so long is told again. What was told is remembered until then.
+    """
+
+    value: str = field(default="", kw_only=True)
+    forget: Duration = field(default="365d", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.value, str) or not self.value:
+            raise ValueError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
+        if not self._duration("forget"):
+            raise ValueError(
+                f"{self._where}: forget is {self.forget!r}; write a length of time, such as '365d'"
+            )
+
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        return self.value, *_SHOWN
+
+    @abstractmethod
+    def events(self, row: Row, magnitude: Figure) -> Iterator[Event]:
+        """The events of a row that has a magnitude."""
+
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        """See `Rule`."""
+        keys = state["keys"]
+        for row in self.concerned(rows):
+            magnitude = figure_of(*looked_up(row.answers, self.value))
+            for event in self.events(row, magnitude) if magnitude is not None else ():
+                key = json.dumps(event.key, ensure_ascii=False, separators=(",", ":"))
+                last = keys.get(key)
+                keys[key] = row.at_us if last is None else max(last, row.at_us)
+                if last is None or row.at_us - last > self._duration("forget"):
+                    at = row.start_us, row.at_us
+                    yield self._alert("fired", key, *at, event.figure, event.limit, event.why)
+
+    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+        """See `Rule`."""
+        # Twice as long: alerts may come long after their night.
+        oldest = time_us - 2 * self._duration("forget")
+        for key in [key for key, last in state["keys"].items() if last < oldest]:
+            del state["keys"][key]
+        yield from ()
+
+
+@dataclass(frozen=True)
+class Candidate(Once):
+    """An object has an alert that passed the cuts, and is brighter than `below`.
+
+    Its value is the magnitude of alerts that passed, null for others. `cuts` names the set, for the reason
+    that is told. Objects that the file `known` names, or that lie within `radius` arcseconds of a position
+    there, are none. It says that an object is a candidate, and never of which type. Raises `OSError` or
+    `ValueError` for a file that can't be read.
+
+    >>> rule = Candidate("candidate", value="candidate", below=19.8, cuts="bts")
+    >>> answers = {"candidate": 18.2, "ra": 185.7288, "dec": 15.8236, "age": 4.06}
+    >>> rows = [Row({"object": "ZTF20aaelulu", "band": "r"}, at, at, answers) for at in (0, 1)]
+    >>> [alert.why for alert in rule.window(rule.begin(), rows, 0, 1, 0)]
+    ['r 18.20 at 185.72880 +15.82360, passed bts: below 19.8; age 4.1 d']
+    """
+
+    below: float = field(default=99.0, kw_only=True)
+    cuts: str = field(default="", kw_only=True)
+    known: str = field(default="", kw_only=True)
+    radius: float = field(default=2.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.known:
+            _ = self._places.all
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.known, self.radius)
+
+    def events(self, row: Row, magnitude: Figure) -> Iterator[Event]:
+        """See `Once`."""
+        if magnitude.value < self.below and not (self.known and self._is_known(row)):
+            passed = f"passed {self.cuts}: " if self.cuts else ""
+            why = f"{_seen(row, magnitude)}, {passed}below {self.below:g}{_told(row)}"
+            yield Event((row.key["object"],), magnitude, self.below, why)
+
+    def _is_known(self, row: Row) -> bool:
+        at, places = _place(row), self._places
+        return row.key["object"] in places.names or (at is not None and any(True for _ in places.within(*at)))
+
+
+@dataclass(frozen=True)
+class Watch(Once):
+    """An alert lies in the cone of a place that is watched; an object is told once for each place.
+
+    The file `places` has them; `radius`, in arcseconds, is that of places without one of their own. Alerts
+    tell the distance. Raises `OSError` or `ValueError` for a file that can't be read.
+    """
+
+    places: str = field(default="", kw_only=True)
+    radius: float = field(default=2.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.places:
+            raise ValueError(f"{self._where}: places is not given; name a file with name, ra and dec")
+        _ = self._watched.all
+
+    @cached_property
+    def _watched(self) -> Places:
+        return Places(self.places, self.radius)
+
+    def events(self, row: Row, magnitude: Figure) -> Iterator[Event]:
+        """See `Once`."""
+        at = _place(row)
+        for place, apart in self._watched.within(*at) if at is not None else ():
+            near = f"{apart:.2f}″ from {place.name}: within {place.radius:g}″"
+            why = f"{_seen(row, magnitude)}, {near}{_told(row)}"
+            yield Event((row.key["object"], place.name), Figure.exactly(apart), place.radius, why)
+
+
+def _place(row: Row) -> tuple[float, float] | None:
+    ra, dec = row.answers.get("ra"), row.answers.get("dec")
+    return None if ra is None or dec is None else (ra, dec)
+
+
+def _seen(row: Row, magnitude: Figure) -> str:
+    at = _place(row)
+    where = f" at {at[0]:.5f} {at[1]:+.5f}" if at is not None else ""
+    return f"{row.key.get('band') or 'magnitude'} {magnitude.value:.2f}{where}"
+
+
+def _told(row: Row) -> str:
+    found = row.answers
+    parts = [
+        (found.get("age"), "age {:.1f} d"),
+        (found.get("rate"), "{:+.2f} mag/d"),
+        (found.get("rb"), "rb {:.2f}"),
+        (found.get("drb"), "drb {:.2f}"),
+    ]
+    told = ", ".join(text.format(value) for value, text in parts if value is not None)
+    return f"; {told}" if told else ""
