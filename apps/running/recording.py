@@ -23,7 +23,7 @@ _AT_A_TIME = 10_000
 class RecordedMessages:
     """The messages of files, one file after the other; `speed` times faster than they were sent, 0 at once.
 
-    A message whose time isn't known was sent with the one before it.
+    A message whose time isn't known, or lies before that of another one before it, was sent with that.
     """
 
     job: Job
@@ -31,21 +31,22 @@ class RecordedMessages:
     speed: float = 0.0
 
     def messages(self) -> Iterator[Message]:
-        """Them one by one."""
+        """Them one by one; with no time those that come before any whose time is known."""
+        latest: int | None = None
         for path in self.paths:
-            yield from self.job.form.messages(path, self.job.settings)
+            for message in self.job.form.messages(path, self.job.settings):
+                if message.sent_ms is not None:
+                    latest = message.sent_ms if latest is None else max(latest, message.sent_ms)
+                yield message._replace(sent_ms=latest)
 
     def batches(self) -> Iterator[Batch]:
         """See `apps.replay.batch.Source`."""
-        found, first, latest = self.messages(), None, int(time.time() * 1000)
+        found, first, now = self.messages(), None, int(time.time() * 1000)
         while chunk := list(islice(found, _AT_A_TIME)):
-            sent = []
-            for message in chunk:
-                if message.sent_ms is not None:
-                    latest = message.sent_ms if first is None else max(latest, message.sent_ms)
-                    first = latest if first is None else first
-                sent.append(latest)
-            stamps = np.array(sent, np.int64)
+            known = (message.sent_ms for message in chunk if message.sent_ms is not None)
+            first = next(known, None) if first is None else first
+            usual = now if first is None else first
+            stamps = np.array([usual if one.sent_ms is None else one.sent_ms for one in chunk], np.int64)
             due = np.zeros(len(chunk))
             if self.speed and first is not None:
                 due = np.maximum(stamps - first, 0) / 1000 / self.speed

@@ -15,7 +15,7 @@ from .sky import degrees_apart
 _ARCSECONDS = 3600
 
 
-class Place(NamedTuple):
+class SkyPlace(NamedTuple):
     """A name, a position in degrees (ICRS) if it has one, and a cone's radius in arcseconds."""
 
     name: str
@@ -37,7 +37,7 @@ class Places:
     radius: float
 
     @cached_property
-    def all(self) -> list[Place]:
+    def all(self) -> list[SkyPlace]:
         """Every line. Raises `OSError` for a file that can't be read, `ValueError` naming a wrong line."""
         found = []
         with Path(self.path).open(newline="", encoding="utf-8-sig") as file:
@@ -54,10 +54,10 @@ class Places:
                 )
         return found
 
-    def _place(self, number: int, line: dict[str, str]) -> Place:
+    def _place(self, number: int, line: dict[str, str]) -> SkyPlace:
         try:
             ra, dec = line.get("ra", ""), line.get("dec", "")
-            place = Place(
+            place = SkyPlace(
                 line["name"],
                 degrees(ra, hours=True) if ra else None,
                 degrees(dec) if dec else None,
@@ -84,7 +84,7 @@ class Places:
         """All names."""
         return frozenset(place.name for place in self.all)
 
-    def within(self, ra: float, dec: float) -> Iterator[tuple[Place, float]]:
+    def within(self, ra: float, dec: float) -> Iterator[tuple[SkyPlace, float]]:
         """The places whose cone a position lies in, each with how far off it is, in arcseconds."""
         reach = self._widest / _ARCSECONDS
         for at in range(
@@ -97,7 +97,7 @@ class Places:
                 yield place, apart
 
     @cached_property
-    def _by_declination(self) -> list[Place]:
+    def _by_declination(self) -> list[SkyPlace]:
         return sorted(
             (place for place in self.all if place.dec is not None), key=lambda place: place.dec or 0.0
         )

@@ -38,7 +38,7 @@ class CutSet:
 
     @property
     def felled_at(self) -> pl.Expr:
-        """The number, from 1, of the first cut that doesn't keep an alert; one more than there are if all do."""
+        """The number of the first cut that fells an alert, from 1; one more than there are if none does."""
         steps = [pl.when(~cut.keeps).then(at) for at, cut in enumerate(self.cuts, 1)]
         return pl.coalesce(*steps, len(self.cuts) + 1).cast(pl.Int64)
 

@@ -47,7 +47,7 @@ class Schemas:
             )
         from fastavro.schema import load_schema
 
-        return load_schema(path)
+        return load_schema(str(path))
 
 
 def packaged() -> Path:

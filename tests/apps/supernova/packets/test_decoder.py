@@ -1,0 +1,174 @@
+"""Packets in every form in which they come, and what is refused, with its reason."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import random
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import polars as pl
+import pytest
+
+from streamgauge.apps.supernova.packets.decoder import Packets
+from streamgauge.apps.supernova.packets.packet import NEIGHBOURS
+from streamgauge.operators.formats.messages import Messages
+from streamgauge.operators.formats.registry import Registry
+
+from ....operators.formats.schema_registry import SmallRegistry
+from ..made import FILLERS, JD, as_json, container, packet
+
+NEEDED = {"objectId": "ZTF26aaa", "candidate": {"jd": JD, "ra": 10.0, "dec": -5.0}}
+
+
+def decoded(value: bytes, key: bytes | None = None, survey: Any = "ztf") -> dict[str, Any]:
+    found = Packets(survey).decode(Messages.of([value], [key]))
+    assert not found.reasons, found.reasons
+    return found.frame.to_dicts()[0]
+
+
+def refused(value: bytes | None, key: bytes | None = None, survey: Any = "ztf") -> str:
+    (reason,) = Packets(survey).decode(Messages.of([value], [key])).reasons
+    return reason
+
+
+def plain_avro(packet: dict[str, Any]) -> tuple[bytes, bytes]:
+    """A packet as Fink sends it: Avro without a header, and its schema as the key."""
+    reader = fastavro.reader(BytesIO(container(packet)))
+    record, schema = next(reader), reader.writer_schema
+    file = BytesIO()
+    fastavro.schemaless_writer(file, fastavro.parse_schema(schema), record)
+    return file.getvalue(), json.dumps(schema).encode()
+
+
+def test_containers_json_and_keyed_avro_give_the_same_row() -> None:
+    dice = random.Random(3)
+    for _ in range(20):
+        one = packet(dice)
+        rows = [decoded(container(one)), decoded(as_json(one)), decoded(*plain_avro(one))]
+        assert rows[0] == rows[1] == rows[2]
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+def test_every_filler_is_null(filler: Any) -> None:
+    one = packet(random.Random(5))
+    names = [name for name in one["candidate"] if name not in ("jd", "ra", "dec")]
+    one["candidate"] |= dict.fromkeys(names, filler)
+    one["prv_candidates"] = [{"jd": JD - 2, "fid": filler, "magpsf": filler, "isdiffpos": None}]
+    for value in (as_json(one), container(one)):
+        row = decoded(value)
+        assert all(row[name] is None for name in NEIGHBOURS if name != "roid")
+        assert row["mag"] is row["positive"] is row["age"] is row["band"] is row["detections"] is None
+        assert row["past"][0]["mag"] is None and row["past"][0]["ago"] == 2
+
+
+def test_fields_of_any_further_schema_are_taken_by_name() -> None:
+    """As 4.01 added forced photometry to 3.3, and Fink its own fields."""
+    one = packet(random.Random(6))
+    more = {
+        **one,
+        "schemavsn": "4.01",
+        "fp_hists": [{"jd": JD, "forcediffimflux": 1.0}],
+        "lc_features_g": None,
+    }
+    assert decoded(as_json(more)) == decoded(as_json(one))
+    least = decoded(json.dumps(NEEDED).encode())
+    assert (least["object"], least["in_band"], least["past"], least["rb"]) == ("ZTF26aaa", 1, [], None)
+
+
+def test_cutouts_within_json_are_base64() -> None:
+    stamp = base64.b64encode(b"SIMPLE").decode()
+    row = decoded(
+        json.dumps({**NEEDED, "cutoutScience": {"stampData": stamp}, "cutoutTemplate": "?"}).encode()
+    )
+    assert row["science"] == b"SIMPLE" and row["template"] is row["difference"] is None
+
+
+def test_what_is_no_alert_is_refused_with_its_reason() -> None:
+    wrong = [
+        (b"", "not an alert packet: it begins with b''"),
+        (b"\xff\xfe\x00", "not an alert packet: it begins with b'\\xff\\xfe\\x00', and has no schema"),
+        (b"Obj\x01ect", "not an Avro container file: "),
+        (b"{", "not JSON: "),
+        (b"[]", "not an alert packet"),
+        (b"{}", "not an alert of ZTF's: it has no candidate"),
+        (b'{"candidate": {"jd": 2460000.5}}', "it has no objectId"),
+        (json.dumps({**NEEDED, "candidate": {"jd": 12, "ra": 1, "dec": 1}}).encode(), "its jd is 12"),
+        (json.dumps({**NEEDED, "candidate": {"jd": JD, "ra": 361, "dec": 1}}).encode(), "its ra is 361"),
+        (json.dumps({**NEEDED, "candidate": {"jd": JD, "ra": 3, "dec": None}}).encode(), "its dec is None"),
+        (container(*[packet(random.Random(1))] * 2), "an Avro container of 2 alerts; a message is one"),
+        (None, "no value (a tombstone)"),
+    ]
+    for value, reason in wrong:
+        assert reason in refused(value), value
+    assert "its key is no schema" in refused(b"\x02", b'{"type": "recrod"}')
+    assert "not Avro of the schema ztf.alert" in refused(b"\xff", plain_avro(packet(random.Random(1)))[1])
+
+
+def test_broken_bytes_never_end_a_run() -> None:
+    dice = random.Random(9)
+    whole = [container(packet(dice)), as_json(packet(dice))]
+    broken = []
+    for _ in range(300):
+        one = bytearray(dice.choice(whole))
+        one[dice.randrange(len(one))] ^= 1 << dice.randrange(8)
+        broken.append(bytes(one[: dice.randrange(1, len(one))] if dice.random() < 0.3 else one))
+    found = Packets("ztf").decode(Messages.of(broken))
+    assert found.frame.height + len(found.reasons) == 300 and all(len(why) < 500 for why in found.reasons)
+
+
+def test_it_is_judged_message_by_message_travels_and_is_part_of_the_definition() -> None:
+    dice = random.Random(8)
+    values = [container(packet(dice)) if at % 3 else b"no" for at in range(12)]
+    decoder = pickle.loads(pickle.dumps(Packets("ztf")))
+    whole = decoder.decode(Messages.of(values)).frame
+    parts = [decoder.decode(Messages.of([value])).frame for value in values]
+    assert whole.equals(pl.concat(parts)) and dict(whole.schema) == decoder.schema
+    assert decoder.definition() == {"survey": "ztf", "version": 1}
+
+
+def test_rubin_s_schemas_come_from_the_package_and_the_others_are_named(recordings: Path) -> None:
+    pytest.importorskip("lsst.alert.packet")
+    value = (recordings / "astronomy" / "rubin_kafka_packet_schema_900.avro").read_bytes()
+    row = decoded(value, survey="rubin")
+    assert (row["object"], row["band"], row["positive"]) == ("7912941781254298", "r", False)
+    assert row["science"].startswith(b"SIMPLE")
+    assert "its schema 65412, version 654.12, is not in the installed" in refused(
+        b"\0\0\0\xff\x84..", None, "rubin"
+    )
+    assert "not Avro of the schema lsst.v9_0.alert" in refused(value[:-3], None, "rubin")
+    assert "not an alert packet" in refused(value, None, "ztf")
+
+
+def test_rubin_s_schemas_come_from_a_registry_if_one_is_named() -> None:
+    """The registry's own numbers count then, whatever the package holds."""
+    schema = {
+        "type": "record",
+        "name": "alert",
+        "fields": [
+            {
+                "name": "diaSource",
+                "type": {
+                    "type": "record",
+                    "name": "diaSource",
+                    "fields": [
+                        {"name": "diaObjectId", "type": "long"},
+                        *({"name": name, "type": "double"} for name in ("midpointMjdTai", "ra", "dec")),
+                    ],
+                },
+            }
+        ],
+    }
+    file = BytesIO(b"\0\0\0\0\7")
+    file.seek(5)
+    record = {"diaSource": {"diaObjectId": 5, "midpointMjdTai": 61000.0, "ra": 1.0, "dec": 2.0}}
+    fastavro.schemaless_writer(file, fastavro.parse_schema(schema), record)
+    with SmallRegistry().served() as registry:
+        registry.add("alerts", schema, number=7)
+        decoder = Packets("rubin", Registry.of(registry.url))
+        found = decoder.decode(Messages.of([file.getvalue(), b"\0\0\0\0\x08" + file.getvalue()[5:]]))
+    assert found.frame["object"].to_list() == ["5"] and "knows no schema 8" in found.reasons[0]

@@ -1,0 +1,94 @@
+"""Rubin's fluxes and times as magnitudes and UTC."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from streamgauge.apps.supernova.packets.rubin import packet
+from streamgauge.operators.formats.one_by_one import Misread
+
+
+def source(mjd: float = 61_000.0, flux: float = 3631.0, **more: Any) -> dict[str, Any]:
+    return {
+        "diaSourceId": 1,
+        "diaObjectId": 2,
+        "ssObjectId": 0,
+        "midpointMjdTai": mjd,
+        "ra": 10.0,
+        "dec": -30.0,
+        "band": "r",
+        "psfFlux": flux,
+        "psfFluxErr": flux / 10,
+        **more,
+    }
+
+
+def test_fluxes_are_magnitudes_and_times_utc() -> None:
+    found = packet({"diaSource": source(), "cutoutScience": b"x"})
+    # 3,631 Jy is magnitude 0, so 3,631 nJy is 22.5.
+    assert found["mag"] == pytest.approx(22.5, abs=1e-3)
+    assert found["error"] == pytest.approx(2.5 / math.log(10) / 10)
+    assert found["limit"] == pytest.approx(22.5 + 2.5 * math.log10(2), abs=1e-3)
+    assert found["at"] == (61_000 - 40_587) * 86_400_000 - 37_000
+    assert (found["object"], found["alert"], found["science"]) == ("2", 1, b"x")
+
+
+@pytest.mark.parametrize("flux", [-5.0, 0.0, float("nan"), None])
+def test_what_is_not_above_the_template_has_no_magnitude(flux: Any) -> None:
+    found = packet({"diaSource": {**source(), "psfFlux": flux}})
+    assert found["mag"] is found["error"] is None and not found["positive"]
+
+
+def test_negative_sources_are_not_positive_whatever_their_flux() -> None:
+    assert not packet({"diaSource": source(isNegative=True)})["positive"]
+    assert packet({"diaSource": source(isNegative=False)})["positive"]
+
+
+def test_the_night_is_from_noon_to_noon() -> None:
+    noon = 61_000.5 + 37 / 86_400
+    assert packet({"diaSource": source(noon - 0.001)})["night"] == "2025-11-20"
+    assert packet({"diaSource": source(noon + 0.001)})["night"] == "2025-11-21"
+    assert packet({"diaSource": source(noon + 0.999)})["night"] == "2025-11-21"
+
+
+def test_age_and_detections_in_the_band_come_from_the_object_or_from_what_was_before() -> None:
+    past = [
+        source(60_997.0, 1000.0),
+        source(60_999.0, 2000.0),
+        source(60_999.5, 1.0, band="g"),
+        source(60_998, -1),
+    ]
+    found = packet({"diaSource": source(), "prvDiaSources": past, "diaObject": None})
+    assert found["age"] == 3 and found["in_band"] == 3 and [p["ago"] for p in found["past"]] == [0.5, 1, 2, 3]
+    assert [p["same"] for p in found["past"]] == [False, True, True, True]
+    whole = {"firstDiaSourceMjdTai": 60_990.0, "nDiaSources": 7, "r_psfFluxNdata": 6}
+    found = packet({"diaSource": source(), "prvDiaSources": past, "diaObject": whole})
+    assert (found["age"], found["detections"], found["in_band"]) == (10, 7, 6)
+    # A filler says nothing.
+    whole = {"firstDiaSourceMjdTai": float("nan"), "nDiaSources": None, "r_psfFluxNdata": None}
+    assert packet({"diaSource": source(), "prvDiaSources": past, "diaObject": whole})["age"] == 3
+
+
+def test_bodies_of_the_solar_system_move() -> None:
+    assert not packet({"diaSource": source(), "ssSource": None})["moving"]
+    assert packet({"diaSource": source(), "ssSource": {}})["moving"]
+    moving = packet({"diaSource": source(diaObjectId=None, ssObjectId=77)})
+    assert moving["moving"] and moving["object"] == "SSO 77"
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (3, "it has no diaSource"),
+        ({"candidate": {}}, "it has no diaSource"),
+        ({"diaSource": source(diaObjectId=0)}, "neither diaObjectId nor ssObjectId"),
+        ({"diaSource": source(float("nan"))}, "its midpointMjdTai is nan"),
+        ({"diaSource": {**source(), "dec": -91}}, "its dec is -91"),
+    ],
+)
+def test_what_is_no_alert_of_rubin_s_is_refused(record: Any, said: str) -> None:
+    with pytest.raises(Misread, match=said):
+        packet(record)
