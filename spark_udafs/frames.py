@@ -11,7 +11,7 @@ on the DataFrame itself: Spark forgets it where rows become sketches.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from ..operators.table.schema import END, START, key_type, table_schema
 from ..operators.table.windows import TableWindows
 from .asked import AskedOfFrame
 from .definitions import labelled, remembering
+from .merge.catalyst import NativePartials
 from .merge.partials import Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 from .seeds import seed_of_task
@@ -143,6 +144,8 @@ class Sketching:
         typed = typed_aggregates(asked.aggregates, asked.keys, types)
         windows = TableWindows.all_time() if self.windows is None else self.windows.of_table()
         plan = partials_of(table_schema(keys, typed, windows), types, self.frame.isStreaming)
+        if self.windows is None and (whole := self._whole(rows, names, plan)) is not None:
+            return whole
         times = {_LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
             times[_FIRST] = ask.min(EVENT)
@@ -156,6 +159,12 @@ class Sketching:
         if self.lateness is not None:
             partials = partials.withWatermark(START, self.lateness[1])
         return labelled(self._merged(partials, plan), definition)
+
+    def _whole(self, rows: DataFrame, names: Sequence[str], plan: Partials) -> DataFrame | None:
+        """The table of all rows of a batch where Catalyst alone sketches them to the same registers."""
+        if self.frame.isStreaming or not isinstance(plan, NativePartials):
+            return None
+        return plan.sketched(rows, dict(zip(names, rows.columns)))
 
     def _partials(self, rows: DataFrame, taken: pa.Schema, work: Work, schema: pa.Schema) -> DataFrame:
         """The partial rows that `work` makes of the columns `taken`, in a task of where the rows are."""

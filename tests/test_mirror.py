@@ -134,7 +134,6 @@ TOGETHER = {
     "spark_udafs/functions/describing.py": "spark_udafs/functions/test_catalogue.py",
     "spark_udafs/functions/questions.py": "spark_udafs/functions/test_scalars.py",
     "spark_udafs/alerts.py": "apps/running/test_replaying.py",
-    "spark_udafs/merge/catalyst.py": "spark_udafs/merge/test_plan.py",
     "spark_udafs/merge/forms.py": "spark_udafs/merge/test_plan.py",
     "spark_udafs/merge/partials.py": "spark_udafs/merge/test_plan.py",
 }

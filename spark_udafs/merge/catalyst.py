@@ -7,11 +7,15 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
 from ...operators.table.schema import END, START
 from ...operators.table.windows import ALL_TIME
 from .forms import SampleForm, forms_of, quoted, spark_type
 from .partials import Mode, Partials
+
+_HASHED_ALIKE = (IntegerType, LongType, StringType, BinaryType)
+"""The types whose values `hll_sketch_agg` takes, and hashes as `distinct` does."""
 
 
 class NativePartials(Partials):
@@ -49,6 +53,24 @@ class NativePartials(Partials):
             rows = {name: column.take(parents.combine_chunks()) for name, column in grouping.items()}
             rows.update(zip(form.columns[1:], items))
             yield self._batch(rows, len(parents))
+
+    def sketched(self, rows: DataFrame, columns: Mapping[str, str]) -> DataFrame | None:
+        """The table of all rows, sketched by Catalyst alone; None if it can't, or not to the same registers.
+
+        `columns` are the rows' columns by the names that the aggregates have for them. One ungrouped
+        HyperLogLog costs less there than the pipe through which rows reach a Python worker.
+        """
+        asked = {name: str(a.column) for name, a in self.aggregates.items() if a.name == "distinct"}
+        if self.keys or len(asked) < len(self.aggregates):
+            return None
+        if any(not isinstance(rows.schema[columns[of]].dataType, _HASHED_ALIKE) for of in asked.values()):
+            return None
+        sketches = [
+            F.hll_sketch_agg(columns[of], int(self.aggregates[name].params["lg_k"])).alias(name)
+            for name, of in asked.items()
+        ]
+        edges = [F.timestamp_micros(F.lit(edge)) for edge in ALL_TIME]
+        return self._named(rows.agg(*sketches), edges, {name: F.col(quoted(name)) for name in asked})
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...operators.definition.stream import Stream
 from ...operators.sketching.row_steps import RowSteps
 from ..frames import EVENT, Sketching, Work
 from ..merge.forms import quoted, spark_type
+from ..merge.partials import Partials
 from .files import BATCH_ROWS
 from .source import PlannedRead, bound
 
@@ -74,6 +75,10 @@ class ParquetSketching(Sketching):
     files: tuple[str, ...] = ()
     where: ds.Expression | None = None
     rows: Stream | None = None
+
+    def _whole(self, rows: DataFrame, names: Sequence[str], plan: Partials) -> DataFrame | None:
+        """None: rows that are never in the JVM are sketched where they are read."""
+        return None
 
     def _partials(self, rows: DataFrame, taken: pa.Schema, work: Work, schema: pa.Schema) -> DataFrame:
         """Partial rows made by the source, of the columns that `work` takes."""
