@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from .ending import at_once, in_order
-from .settings import Config, ConfigFile, Servers, kafka_settings
+from .settings import Config, ConfigFile, Servers, kafka_settings, named_values
 
 
 def serve(
@@ -23,6 +23,24 @@ def serve(
     group: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="The group_id of a run whose table is served live. Repeatable."),
+    ] = None,
+    app: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="APP",
+            help="Show the page of an app that `streamgauge run APP` runs as --group. Repeatable.",
+        ),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the app, as its run has it."),
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The app's rules in TOML, as its run has them.")
+    ] = None,
+    alerts_topic: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Where the app's alerts are; in GROUP.alerts unless named."),
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     config: Config = None,
@@ -55,6 +73,11 @@ def serve(
         streamgauge serve trades
 
         streamgauge serve --group by-minute --host 0.0.0.0 --token-file token --state /var/lib/streamgauge
+
+    With `--app` it also shows the app's page, at its address: what fired and why, and pictures of what its
+    live run counts (docs/page.md). The settings and rules of the run tell the page the limits that it draws.
+
+        streamgauge serve --app iot --group iot-sensors --set limit=78
     """
     with at_once():
         from ..operators.definition.durations import microseconds
@@ -64,8 +87,12 @@ def serve(
         from ..operators.serving.live import LiveTable
         from ..operators.serving.saved import SavedTable
         from ..operators.serving.stored import StoredTable
+        from .page.routes import OPEN_TO_ALL, page_routes
+        from .page.serving import pages
         from .tables.asked import token_of
 
+    names = [path.resolve().stem if path.is_file() else path.resolve().name for path in paths or ()]
+    shown = pages(app or (), group or (), names, named_values(given), rules, alerts_topic)
     if not paths and not group:
         raise ValueError(
             "name what to serve: --group NAME for a running stream's table, or files and folders"
@@ -74,21 +101,25 @@ def serve(
     check_token(host, token)
     settings = kafka_settings(bootstrap_servers, config, config_file)
     tables: dict[str, Any] = {}
-    for path in paths or ():
-        name = path.resolve().stem if path.is_file() else path.resolve().name
+    for name, path in zip(names, paths or ()):
         _new(tables, name)
         tables[name] = StoredTable(name, path)
     keep_us, keep_bytes = microseconds(keep), keep_mib << 20
-    for name in group or ():
+    for name in shown.groups:
         _new(tables, name)
         tables[name] = LiveTable(name, keep_us, keep_bytes)
-    server = QueryServer(Service(tables, threads=threads, seconds=seconds), host, port, token)
+    service = Service(tables, threads=threads, seconds=seconds)
+    routes = page_routes(service, shown.apps) if shown.apps else ()
+    server = QueryServer(service, host, port, token, routes, OPEN_TO_ALL)
     # uvicorn ends in order at a signal, and raises it again then.
     with in_order() as stack, suppress(KeyboardInterrupt):
-        for name in group or ():
+        for name in shown.groups:
             saved = None if state is None else SavedTable(state / name)
             stack.callback(TableFollower(name, settings, tables[name], saved).close)
+        shown.follow(settings, stack)
         told = f"{', '.join(tables)} at {server.url}; what can be asked: {server.url}/docs"
+        if shown.apps:
+            told = f"{', '.join(one.app.name for one in shown.apps)}: the page is {server.url}/\n{told}"
         print(told, file=sys.stderr, flush=True)
         server.run()
 

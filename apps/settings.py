@@ -19,6 +19,21 @@ ConfigFile = Annotated[
 ]
 
 
+def named_values(given: Sequence[str] | None) -> dict[str, str]:
+    """What ``--set NAME=VALUE`` gave, once or more often. Raises `ValueError` for anything else.
+
+    >>> named_values(["limit=78", "pattern=%H=%M"])
+    {'limit': '78', 'pattern': '%H=%M'}
+    """
+    found = {}
+    for one in given or ():
+        name, sign, value = one.partition("=")
+        if not sign or not name:
+            raise ValueError(f"--set {one}: write NAME=VALUE")
+        found[name] = value
+    return found
+
+
 def kafka_settings(bootstrap_servers: str, given: Sequence[str] | None, file: Path | None) -> dict[str, Any]:
     """The settings of a client. Raises `ValueError` for a line that is none, without showing it."""
     from ..operators.kafka.settings import check_settings, servers

@@ -72,6 +72,12 @@ def test_the_wheel_holds_every_room_and_what_lies_in_it() -> None:
         for name, patterns in settings["package-data"].items()
         for pattern in patterns
         for file in ROOT.joinpath(*name.split(".")[1:]).glob(pattern)
+        if file.is_file()
     }
-    beside = {file for room in rooms for file in room.iterdir() if file.is_file() and file.suffix != ".py"}
+    beside = {
+        file
+        for room in rooms
+        for file in room.rglob("*")
+        if file.is_file() and file.suffix != ".py" and file.parent.name != "__pycache__"
+    }
     assert packed == {*beside, ROOT / "py.typed"}

@@ -10,7 +10,7 @@ import typer
 
 from ..ending import at_once
 from ..replay.speed import Speed, faster
-from ..settings import Config, ConfigFile, kafka_settings
+from ..settings import Config, ConfigFile, kafka_settings, named_values
 
 
 class RunEngine(StrEnum):
@@ -110,7 +110,7 @@ def run(
         "--config-file": config_file,
     }  # fmt: skip
     times = faster(speed)
-    given = _settings(settings or [])
+    given = named_values(settings)
     if (bootstrap_servers is not None or topic is not None) == bool(paths):
         raise ValueError("name a recording by --input FILE, or a topic by --bootstrap-servers and --topic")
     for path in paths:
@@ -136,13 +136,3 @@ def run(
     from .watching import watch
 
     watch(Live(job, feed, named, engine.value, to, stale, state, workers, metrics), as_json)
-
-
-def _settings(given: list[str]) -> dict[str, str]:
-    found = {}
-    for one in given:
-        name, sign, value = one.partition("=")
-        if not sign or not name:
-            raise ValueError(f"--set {one}: write NAME=VALUE")
-        found[name] = value
-    return found

@@ -15,6 +15,7 @@ from ...operators.consumer.together import RunTogether, options_of
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Outlet
 from ...operators.sinks.sink import Sink
+from ...operators.sinks.to_table import ToTable
 from ...operators.sketching.accounting import Account
 from ...operators.table.schema import END, START, schema_of
 from ..app import Feed
@@ -86,7 +87,9 @@ def live(asked: Live) -> Going:
     """Start an app's streams on a topic; they go on until they are stopped, and later where they ended."""
     job, streams = asked.job, asked.job.streams(asked.feed)
     options = RunOptions(group_id=asked.group, workers=asked.workers, metrics=asked.metrics)
-    sinks = _alerting(job, asked.to, asked.stale)
+    alerting = _alerting(job, asked.to, asked.stale)
+    # Closed windows are kept for a week, for the page and for whoever asks a query server.
+    sinks = {name: [ToTable(), *alerting.get(name, ())] for name in streams}
     return _Consumers(start_together(streams, options_of(streams, options, None, sinks)))
 
 

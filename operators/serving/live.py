@@ -192,7 +192,13 @@ class LiveTable:
         """Where it comes from, as plain JSON."""
         if self._stream is None:
             return {"source": {"group": self.name}, "waiting": self._waiting}
-        return {"source": {"group": self.name}, "definition": self._stream.definition()}
+        account = next((merger.state.account for merger in list(self._mergers.values())), None)
+        return {
+            "source": {"group": self.name},
+            "definition": self._stream.definition(),
+            # Each partition of the log has that of the whole group.
+            "account": None if account is None else account.to_dict(),
+        }
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` from any thread after each change; gives what ends that."""

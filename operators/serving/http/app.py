@@ -21,8 +21,9 @@ from ..question import KINDS, BadQuestion, question
 from ..view import NotReady, ServedTable
 from .asking import parameters, wanted_form
 from .documented import assets, document, page, starter
+from .events import SHORTEST_MS
 from .guard import Guard
-from .live import SHORTEST_MS, LiveView
+from .live import LiveView
 from .problems import HANDLERS
 from .service import Service
 from .writing import ARROW, JSON, as_arrow, as_json
@@ -30,8 +31,16 @@ from .writing import ARROW, JSON, as_arrow, as_json
 Endpoint = Callable[[Request], Awaitable[Any]]
 
 
-def application(service: Service, token: str | None = None, routes: Sequence[BaseRoute] = ()) -> Starlette:
-    """The ASGI application of a service; `routes` are further ones, such as ``/metrics``.
+def application(
+    service: Service,
+    token: str | None = None,
+    routes: Sequence[BaseRoute] = (),
+    open_to_all: Sequence[str] = (),
+) -> Starlette:
+    """The ASGI application of a service.
+
+    `routes` are further ones, such as ``/metrics``; one of them may take the place of ``/``. What lies below
+    the paths `open_to_all` needs no token, so it must tell nothing of any table.
 
     >>> from starlette.routing import Route
     >>> app = application(Service({}))
@@ -54,8 +63,8 @@ def application(service: Service, token: str | None = None, routes: Sequence[Bas
         Route(f"/tables/{{table}}/{kind}", partial(_ask, service, kind), methods=["GET", "POST"])
         for kind in KINDS
     ]
-    found += [assets("/docs/assets"), *routes]
-    guard = Middleware(Guard, token=token)
+    found = [*routes, *found, assets("/docs/assets")]
+    guard = Middleware(Guard, token=token, open_to_all=tuple(open_to_all))
     return Starlette(routes=found, middleware=[guard], exception_handlers=HANDLERS)
 
 

@@ -15,13 +15,14 @@ _HERE = ("localhost", "127.0.0.1", "[::1]")
 class Guard:
     """Lets a request through that names the token, or, without a token, one that was sent to this machine.
 
-    Health, readiness and the documentation tell nothing of any table, and are open. Without a token the host
-    that a browser was told to ask must be this machine's own name: else a page of somebody else, whose name
-    was pointed here, could read along.
+    Health, readiness, the documentation and what lies below `open_to_all` tell nothing of any table, and are
+    open. Without a token the host that a browser was told to ask must be this machine's own name: else a page
+    of somebody else, whose name was pointed here, could read along.
     """
 
-    def __init__(self, app: Any, token: str | None) -> None:
+    def __init__(self, app: Any, token: str | None, open_to_all: tuple[str, ...] = ()) -> None:
         self._app = app
+        self._open = ("/docs/", *open_to_all)
         self._token = None if token is None else token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -52,7 +53,7 @@ class Guard:
                 )
             return None
         path = scope["path"]
-        if path in _OPEN or path.startswith("/docs/"):
+        if path in _OPEN or path.startswith(self._open):
             return None
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token):

@@ -53,6 +53,8 @@ def check_token(host: str, token: str | None) -> None:
 class QueryServer:
     """Serves a service's tables at ``http://host:port`` until told to stop; port 0 is a free one.
 
+    `routes` and `open_to_all` as for `application`.
+
     Raises `ServerError` if the address can't be had, or needs a token and has none.
     """
 
@@ -63,13 +65,14 @@ class QueryServer:
         port: int = 8055,
         token: str | None = None,
         routes: Sequence[BaseRoute] = (),
+        open_to_all: Sequence[str] = (),
     ) -> None:
         check_token(host, token)
         self.service = service
         self._socket = _bound(host, port)
         self.host, self.port = host, self._socket.getsockname()[1]
         config = uvicorn.Config(
-            application(service, token, routes),
+            application(service, token, routes, open_to_all),
             log_config=None,
             access_log=False,
             server_header=False,

@@ -1,0 +1,118 @@
+"""Follows an alerts topic into `AlertLog`s, in a thread of its own, for as long as they are served."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ...operators.kafka.faults import passing, refused
+from ...operators.kafka.secrets import Settings, without_secrets
+from ...operators.kafka.topics import TopicError, admin, begin_offsets, end_offsets, partitions_of
+from ...operators.rules.alert import Alert
+from ...operators.serving.reading import reader
+from ...operators.sketching.position import Input
+from .alert_log import AlertLog
+
+log = logging.getLogger("streamgauge.serving")
+
+_BACK = 20_000
+"""So many offsets of each partition are read at first; ends of transactions take offsets, too."""
+_AGAIN_SECONDS = 0.5
+_SECONDS = 5.0
+_END_SECONDS = 15.0
+
+
+class AlertFollower:
+    """Reads the topic that `AlertTopic` writes, what was committed in it, without joining a group.
+
+    While it can't be read, or isn't there yet, the logs are stale and say why. What isn't an alert in it is
+    left out, and a warning says so once.
+    """
+
+    def __init__(self, topic: str, config: Mapping[str, Any], logs: Sequence[AlertLog]) -> None:
+        self._topic, self._logs = topic, logs
+        self._config = Settings(config)
+        self._stop = threading.Event()
+        self._reached: dict[int, int] = {}
+        self._strange = False
+        self._thread = threading.Thread(target=self._run, name=f"follow {topic}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it."""
+        self._stop.set()
+        self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._follow()
+            except TopicError as error:
+                self._say(str(error))
+            except KafkaException as error:
+                self._say(str(error) if isinstance(error.args[0], str) else error.args[0].str())
+            except Exception as error:
+                log.exception("the alerts in %s can't be followed", self._topic)
+                self._say(f"{type(error).__name__}: {error}")
+            self._stop.wait(_AGAIN_SECONDS)
+
+    def _follow(self) -> None:
+        client = admin(self._config)
+        inputs = [Input(self._topic, p) for p in range(partitions_of(client, self._topic, _SECONDS))]
+        begins = {w.partition: at for w, at in begin_offsets(client, inputs, _SECONDS).items()}
+        ends = {w.partition: at for w, at in end_offsets(client, inputs, _SECONDS).items()}
+        starts = {
+            p: max(begin, min(self._reached.get(p, ends[p] - _BACK), ends[p])) for p, begin in begins.items()
+        }
+        consumer = reader(self._config, "streamgauge-page")
+        try:
+            consumer.assign([KafkaPartition(self._topic, p, at) for p, at in starts.items()])
+            self._say(None)
+            while not self._stop.is_set():
+                self._read(consumer)
+        finally:
+            consumer.close()
+
+    def _read(self, consumer: Consumer) -> None:
+        first = consumer.poll(0.2)
+        found: list[Alert] = []
+        for message in [] if first is None else [first, *consumer.consume(500, 0.0)]:
+            error, partition, offset = message.error(), message.partition(), message.offset()
+            if error is not None:
+                if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                    self._reached.clear()  # it was deleted behind us: what is left is read anew
+                    raise KafkaException(error)
+                if not passing(error) and error.code() != KafkaError._PARTITION_EOF:
+                    raise refused(error, "read the alerts", topic=self._topic)
+                continue
+            assert partition is not None and offset is not None
+            self._reached[partition] = offset + 1
+            if (alert := self._alert(message)) is not None:
+                found.append(alert)
+        for one in self._logs if found else ():
+            one.take(found)
+
+    def _alert(self, message: Message) -> Alert | None:
+        try:
+            return Alert.from_dict(json.loads(message.value() or b""))
+        except (ValueError, KeyError, TypeError) as error:
+            if not self._strange:
+                log.warning(
+                    "%s[%s] at offset %s is not an alert (%s); what isn't one there is left out",
+                    self._topic,
+                    message.partition(),
+                    message.offset(),
+                    error,
+                )
+            self._strange = True
+            return None
+
+    def _say(self, why: str | None) -> None:
+        for one in self._logs:
+            one.is_stale(None if why is None else without_secrets(why, self._config))

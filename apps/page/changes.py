@@ -1,0 +1,78 @@
+"""One stream of events for a whole page: which of an app's tables changed, how far they are, new alerts.
+
+A page then asks again what it shows. So it needs one connection, however many panels it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...operators.serving.answers import standing
+from ...operators.serving.http.events import EventStream
+from ...operators.serving.http.service import Service
+from ...operators.serving.view import NotReady, ServedTable
+from .served_app import ServedApp
+
+_INTERVAL = 1.0
+
+
+class PageChanges(EventStream):
+    """The present state of an app's tables and alerts, and again after each change, once a second at most."""
+
+    def __init__(self, service: Service, served: ServedApp, last: str | None) -> None:
+        super().__init__(service, _INTERVAL, last)
+        self._served = served
+
+    @property
+    def about(self) -> str:
+        """The app's name."""
+        return self._served.app.name
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """See `EventStream`."""
+        ends = [table.watch(changed) for table in served_tables(self._service, self._served).values()]
+        if self._served.alerts is not None:
+            ends.append(self._served.alerts.watch(changed))
+
+        def end() -> None:
+            for one in ends:
+                one()
+
+        return end
+
+    async def told(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
+        """The state now."""
+        return "state", state_of(self._service, self._served), ()
+
+
+def served_tables(service: Service, served: ServedApp) -> dict[str, ServedTable]:
+    """The tables of an app's parts, by the part's name."""
+    return {part: service.tables[table] for part, table in served.tables.items() if table in service.tables}
+
+
+def state_of(service: Service, served: ServedApp) -> dict[str, Any]:
+    """How far each part's table is, what became of its messages, and how many alerts there were."""
+    log = served.alerts
+    return {
+        "parts": {part: _standing(table) for part, table in served_tables(service, served).items()},
+        "alerts": None if log is None else {"number": log.number, "stale": log.stale},
+    }
+
+
+_SHOWN = ("from", "to", "windows", "open", "watermark", "stale", "lag", "missing")
+
+
+def _standing(table: ServedTable) -> dict[str, Any]:
+    told = table.told()
+    try:
+        view = table.view()
+    except NotReady as error:
+        return {"ready": False, "waiting": str(error)}
+    about = standing(view)
+    return {
+        "ready": view.ready,
+        "version": view.version,
+        "account": told.get("account"),
+        **{name: about[name] for name in _SHOWN},
+    }

@@ -1,0 +1,179 @@
+// Values over time with their bounds: lines by key, a band of quantiles, one number's course in small.
+
+import { el, empty, put } from "./dom.js";
+import { TimeChart, colour } from "./chart.js";
+import { bounds, column, exact, figure, moment, scaled, seconds, shown, text, told, unit, withUnit, written } from "./numbers.js";
+import { additive, chosen, course, every, last, length, over, total } from "./questions.js";
+import { ask } from "./server.js";
+
+const NOTHING = "No rows in this span";
+const LONGER = "Choose a longer span, or wait for the first window.";
+
+function wanted(panel) {
+  return [...new Set([panel.value, panel.to, panel.lower, panel.upper].filter(Boolean).map(column))];
+}
+
+/** What a panel draws of a row: its figure, with sums for one window's length. */
+function point(row, panel, table) {
+  let one = shown(row, panel);
+  if (!one) return null;
+  if (!panel.to && additive(table, column(panel.value))) one = scaled(one, 1 / row.windows);
+  const [lower, upper] = [panel.lower, panel.upper].map((path) => path && figure(row, path)?.value);
+  return { time: row.time, value: one.value, lower: lower || one.lower, upper: upper || one.upper };
+}
+
+/** The values of the key that are the largest over the span. */
+async function largest(panel, part, context) {
+  if (!panel.by || panel.by in context.focus) return {};
+  const order = `-${column(panel.to || panel.value)}`;
+  const found = await total(part, [column(panel.to || panel.value)], [panel.by], context, { order, limit: panel.most });
+  const names = found.rows.map((row) => row[panel.by]);
+  const { key } = chosen(part.table, context.focus);
+  return { key: { ...key, [panel.by]: names.length ? names : [null] } };
+}
+
+export function lines(panel, context) {
+  const chart = new TimeChart();
+  const place = el("div", {});
+  return {
+    node: place,
+    drop: () => chart.drop(),
+    async update() {
+      const part = context.part(panel.part);
+      const keys = await largest(panel, part, context);
+      const answer = await course(part, wanted(panel), panel.by ? [panel.by] : [], context, keys);
+      const groups = new Map();
+      for (const row of answer.rows) {
+        const one = point(row, panel, part.table);
+        const name = panel.by ? text(row[panel.by]) : "";
+        if (one) groups.set(name, [...(groups.get(name) ?? []), one]);
+      }
+      if (!groups.size) return put(place, empty(NOTHING, LONGER));
+      const names = [...groups.keys()].sort();
+      const series = names.map((name, number) => ({ name, number, colour: colour(number), points: groups.get(name) }));
+      const scale = panel.to && panel.against === "share" ? 100 : 1;
+      const whole = panel.to || !additive(part.table, column(panel.value)) ? answer.step : null;
+      // A limit is of one window: of longer ones, only sums are told for that.
+      const merged = whole && whole > (part.length ?? whole) && !panel.to;
+      const limits = (panel.limits || []).filter((limit) => !merged && held(limit, context.focus)).map((limit) => ({ ...limit, at: limit.at * scale }));
+      if (chart.node.parentNode !== place) put(place, chart.node);
+      chart.draw(series, { title: panel.title, unit: unit(panel), step: answer.step, limits, zero: true });
+      if (answer.readings) return "each reading";
+      const sums = !panel.to && additive(part.table, column(panel.value));
+      return answer.step ? (sums ? `for ${written(part.length)}` : `each point ${written(answer.step)}`) : "";
+    },
+  };
+}
+
+function held(limit, focus) {
+  return Object.entries(limit.where).every(([key, value]) => !(key in focus) || focus[key] === value);
+}
+
+export function spread(panel, context) {
+  const chart = new TimeChart();
+  const bars = el("div", {});
+  const place = el("div", {});
+  return {
+    node: place,
+    drop: () => chart.drop(),
+    async update() {
+      const part = context.part(panel.part);
+      const name = column(panel.value);
+      const q = [...new Set([...panel.ranks, 0.5])].sort((a, b) => a - b);
+      const { table } = part;
+      const span = { ...last(table, context.span), ...chosen(table, context.focus), column: name, by: ["none"] };
+      const step = every(table, context.span);
+      const [parts, all] = await Promise.all([
+        ask(table.table, "quantiles", { ...span, every: step, q }),
+        ask(table.table, "quantiles", { ...span, q: Array.from({ length: 41 }, (_, at) => at / 40) }),
+      ]);
+      if (!parts.rows.length) return put(place, empty(NOTHING, LONGER));
+      const series = q.map((rank, number) => ({
+        name: rank === 0.5 ? "median" : `p${told(rank * 100)}`,
+        number,
+        colour: colour(number),
+        points: parts.rows
+          .filter((row) => row.q === rank && Number.isFinite(row.value))
+          .map((row) => ({ time: moment(row.window_start), value: row.value, lower: row.lower, upper: row.upper }))
+          .sort((one, other) => one.time - other.time),
+      }));
+      put(bars, histogram(all.rows, panel));
+      if (series.every((one) => one.points.length < 2)) {
+        // One window is no course: its quantiles are said.
+        const said = series.filter((one) => one.points.length).map((one) => el("span", { class: "entry" }, el("b", {}, one.name), quantile(one.points[0], panel)));
+        put(place, el("div", { class: "legend" }, said), bars);
+        return over(part, context);
+      }
+      if (chart.node.parentNode !== place) put(place, chart.node, bars);
+      const apart = step === "window" ? length(table) : seconds(step);
+      chart.draw(series, { title: panel.title, unit: panel.unit, step: apart });
+      return apart ? `each point ${written(apart)}` : "";
+    },
+  };
+}
+
+function quantile(one, panel) {
+  return `${withUnit(told(one.value), panel.unit)} ${bounds(one)}`;
+}
+
+/** A histogram drawn of quantiles: between two of them lies the same share of all values. */
+function histogram(rows, panel) {
+  const values = rows.filter((row) => Number.isFinite(row.value)).map((row) => row.value);
+  if (values.length < 3) return "";
+  const [low, high] = [values[0], values.at(-1)];
+  const bins = 24;
+  const width = (high - low) / bins;
+  if (!width) return el("p", { class: "note" }, `All values are ${withUnit(told(low), panel.unit)}.`);
+  const counts = new Array(bins).fill(0);
+  for (let at = 1; at < values.length; at++) {
+    const [from, to] = [values[at - 1], values[at]];
+    for (let bin = 0; bin < bins; bin++) {
+      const [left, right] = [low + bin * width, low + (bin + 1) * width];
+      const common = to === from ? (from >= left && (from < right || bin === bins - 1) ? 1 : 0) : Math.max(0, Math.min(to, right) - Math.max(from, left)) / (to - from);
+      counts[bin] += common / (values.length - 1);
+    }
+  }
+  const most = Math.max(...counts);
+  const bars = counts.map((share, bin) => {
+    const said = `${withUnit(told(low + bin * width), panel.unit)} – ${withUnit(told(low + (bin + 1) * width), panel.unit)}: about ${told(share * 100)}%`;
+    return el("i", { css: { height: `${(100 * share) / most}%` }, title: said });
+  });
+  return el(
+    "figure", { class: "histogram" },
+    el("div", { class: "bars", role: "img", "aria-label": `Histogram from ${told(low)} to ${told(high)}` }, bars),
+    el("figcaption", {}, el("span", {}, withUnit(told(low), panel.unit)), el("span", {}, "share of values over the span"), el("span", {}, withUnit(told(high), panel.unit))),
+  );
+}
+
+export function number(panel, context) {
+  const chart = new TimeChart(72);
+  const figures = el("div", { class: "figure" });
+  const place = el("div", {}, figures);
+  return {
+    node: place,
+    drop: () => chart.drop(),
+    async update() {
+      const part = context.part(panel.part);
+      const [whole, parts] = await Promise.all([
+        total(part, wanted(panel), [], context),
+        course(part, wanted(panel), [], context),
+      ]);
+      const row = whole.rows[0];
+      const one = row && shown(row, panel);
+      if (!one) {
+        chart.node.remove();
+        return put(figures, empty(NOTHING, LONGER));
+      }
+      const said = exact(one) ? el("span", { class: "exact" }, "exact") : el("span", { class: "bounds" }, bounds(one));
+      put(figures, el("strong", {}, withUnit(told(one.value), unit(panel))), said);
+      const points = parts.rows.map((each) => point(each, panel, part.table)).filter(Boolean);
+      if (points.length < 2) {
+        chart.node.remove();
+        return over(part, context);
+      }
+      if (chart.node.parentNode !== place) place.append(chart.node);
+      chart.draw([{ name: "", number: 0, colour: colour(0), points }], { title: panel.title, unit: unit(panel), step: parts.step, zero: true });
+      return over(part, context);
+    },
+  };
+}

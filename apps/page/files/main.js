@@ -1,0 +1,180 @@
+// The page: its head, an app's panels in their order, and when they ask again.
+
+import { alerts } from "./alerts.js";
+import { el, empty, put } from "./dom.js";
+import { lines, number, spread } from "./lines.js";
+import { map } from "./map.js";
+import { images, lightcurve } from "./objects.js";
+import { SPANS, length } from "./questions.js";
+import { Refused, follow, get, tokenBy } from "./server.js";
+import { status } from "./status.js";
+import { funnel, ranked, rows, samples } from "./tables.js";
+import { text } from "./numbers.js";
+
+const KINDS = { lines, spread, number, ranked, rows, lightcurve, map, images, funnel, samples };
+const WIDE = ["rows", "map"];
+const SLOWLY = 2000;
+
+const top = document.getElementById("top");
+const main = document.getElementById("main");
+const asked = new URLSearchParams(location.search);
+const focus = Object.fromEntries([...asked].filter(([name]) => name.startsWith("key.")).map(([name, value]) => [name.slice(4), value]));
+let span = SPANS.some(([one]) => one === asked.get("span")) ? asked.get("span") : "1h";
+let apps = [];
+let shown = null;
+
+tokenBy(() => new Promise((given) => {
+  const field = el("input", { type: "password", id: "token", autocomplete: "off", required: true });
+  const send = (event) => {
+    event.preventDefault();
+    put(main);
+    given(field.value.trim());
+  };
+  put(main, el("form", { class: "token", onsubmit: send },
+    el("h1", {}, "This server wants a token"),
+    el("label", { for: "token" }, "It is in the file that --token-file named, or in STREAMGAUGE_TOKEN, where the server was started."),
+    field, el("button", { type: "submit" }, "Show the page")));
+  field.focus();
+}));
+
+function remember() {
+  const query = new URLSearchParams();
+  if (span !== "1h") query.set("span", span);
+  for (const [name, value] of Object.entries(focus)) query.set(`key.${name}`, value);
+  const address = location.pathname + (query.size ? `?${query}` : "");
+  history.replaceState(null, "", address);
+}
+
+function head(name) {
+  const tabs = apps.map((app) => el("a", { href: `/app/${encodeURIComponent(app.name)}`, "aria-current": app.name === name ? "page" : null }, app.name));
+  const spans = SPANS.map(([value, said]) => el("button", { "aria-pressed": String(value === span), onclick: () => { span = value; changed(); } }, said));
+  put(top,
+    el("a", { class: "brand", href: "/" }, "streamgauge"),
+    el("nav", { "aria-label": "Apps" }, tabs),
+    el("div", { class: "spans", role: "group", "aria-label": "Span" }, spans),
+    el("button", { class: "theme", onclick: theme, "aria-label": "Dark or light", title: "Dark or light" }, "◐"));
+}
+
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("streamgauge.theme", root.dataset.theme);
+  shown?.again();
+}
+
+function changed() {
+  remember();
+  head(shown?.name);
+  shown?.chips();
+  shown?.again();
+}
+
+/** One app: its status, what fired, its panels; all ask again when something changed. */
+async function show(app) {
+  const described = await get(`/apps/${encodeURIComponent(app.name)}`);
+  const parts = {};
+  const context = {
+    get span() { return span; },
+    focus,
+    part: (name) => parts[name],
+    choose(keys) {
+      const same = Object.entries(keys).every(([key, value]) => focus[key] === value);
+      for (const [key, value] of Object.entries(keys)) same || value == null ? delete focus[key] : (focus[key] = value);
+      changed();
+    },
+  };
+  const state = status();
+  const chosen = el("div", { class: "chosen" });
+  const fired = described.alerts ? alerts(described, context) : null;
+  const panels = described.panels.map((panel) => framed(panel, context));
+  const small = panels.filter((panel) => panel.kind === "number");
+  put(main,
+    el("h1", {}, described.title), state.node, chosen, fired?.node,
+    small.length > 0 && el("div", { class: "numbers" }, small.map((panel) => panel.node)),
+    el("div", { class: "grid" }, panels.filter((panel) => panel.kind !== "number").map((panel) => panel.node)));
+  if (!panels.length) main.append(empty("This app declares no panels", "Its tables can be asked at /docs."));
+
+  async function table(name) {
+    const found = await get(`/tables/${encodeURIComponent(described.parts[name].table)}`);
+    if (found.columns) parts[name] = { table: found, at: described.parts[name].at, length: length(found) };
+    else delete parts[name];
+    return found;
+  }
+
+  const update = gently(async () => {
+    const found = await Promise.all(Object.keys(described.parts).map(async (name) => [name, await table(name).catch((error) => ({ waiting: error.message }))]));
+    const waiting = Object.fromEntries(found.map(([name, one]) => [name, one.columns ? null : one.waiting]));
+    await Promise.all([...panels.map((panel) => panel.update(waiting)), fired?.update()]);
+    main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
+  });
+  shown = { name: app.name, again: update, chips: () => put(chosen, chips(context)) };
+  shown.chips();
+  document.title = `${app.name} · streamgauge`;
+  await update();
+  const path = `/apps/${encodeURIComponent(app.name)}/changes`;
+  await follow(path, (event, told) => { state.take(told); update(); }, state.broken, new AbortController().signal);
+}
+
+function chips(context) {
+  return Object.entries(focus).map(([key, value]) =>
+    el("button", { class: "chip", onclick: () => context.choose({ [key]: value }), "aria-label": `Show all again, not only ${key} ${text(value)}` }, `${key}: ${text(value)}`, el("span", { "aria-hidden": "true" }, " ✕")));
+}
+
+/** A panel in its frame, which says what is wrong if it can't be drawn. */
+function framed(panel, context) {
+  const drawn = KINDS[panel.kind](panel, context);
+  const said = el("p", { class: "warning", role: "status", hidden: true });
+  const note = el("span", { class: "note" });
+  const wide = WIDE.includes(panel.kind) ? " wide" : "";
+  const node = el("section", { class: `panel ${panel.kind}-panel${wide}` }, el("header", {}, el("h2", {}, panel.title), note), said, drawn.node);
+  return {
+    kind: panel.kind,
+    node,
+    async update(waiting) {
+      let wrong = waiting[panel.part] && `${panel.part} can't be asked yet: ${waiting[panel.part]}`;
+      try {
+        const of = wrong ? "" : await drawn.update();
+        note.textContent = typeof of === "string" ? of : "";
+      } catch (error) {
+        if (!(error instanceof Refused)) console.error(error);
+        wrong = error.message;
+      }
+      said.hidden = !wrong;
+      said.textContent = wrong ?? "";
+    },
+  };
+}
+
+/** Calls one after another, however often it is wanted: the next at once if none was lately. */
+function gently(work) {
+  let running = null;
+  let wanted = false;
+  async function run() {
+    do {
+      wanted = false;
+      await work().catch((error) => console.error(error));
+      if (wanted) await new Promise((go) => setTimeout(go, SLOWLY));
+    } while (wanted);
+    running = null;
+  }
+  return () => {
+    wanted = true;
+    return (running ??= run());
+  };
+}
+
+async function begin() {
+  ({ apps } = await get("/apps"));
+  const name = location.pathname.startsWith("/app/") ? decodeURIComponent(location.pathname.slice(5)) : null;
+  const app = name === null ? apps[0] : apps.find((one) => one.name === name);
+  head(app?.name);
+  if (app) return show(app);
+  if (name !== null) put(main, empty(`There is no app ${name} here`, `There are: ${apps.map((one) => one.name).join(", ") || "none"}.`));
+  else put(main, empty("No app is shown here", "Start the server with --app, such as: streamgauge serve --app iot --group iot-sensors. Its tables can be asked at /docs."));
+}
+
+begin().catch((error) => {
+  console.error(error);
+  put(main, empty("The page can't be drawn", error.message));
+});

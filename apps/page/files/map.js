@@ -1,0 +1,106 @@
+// Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere.
+
+import { el, empty, put, svg } from "./dom.js";
+import { column, figure, text, told, withUnit } from "./numbers.js";
+import { aggregate, total } from "./questions.js";
+
+const [WIDTH, HEIGHT] = [720, 360];
+const MOST = 2000;
+
+export function map(panel, context) {
+  const place = el("div", {});
+  return {
+    node: place,
+    async update() {
+      const part = context.part(panel.part);
+      const { table } = part;
+      const paths = [panel.longitude, panel.latitude, panel.value].filter(Boolean);
+      const columns = [...new Set(paths.map(column))].filter((name) => aggregate(table, name));
+      const keys = [panel.label, ...paths.filter((path) => table.keys.some((key) => key.name === path))];
+      const more = { limit: MOST, ...(panel.value && columns.includes(panel.value) ? { order: `-${panel.value}` } : {}) };
+      const wanted = columns.length ? columns : [table.columns[0].name];
+      const answer = await total(part, wanted, [...new Set(keys)], context, more, [panel.label]);
+      const points = answer.rows.map((row) => point(row, panel)).filter(Boolean);
+      if (!points.length) return put(place, empty("No position in this span", "Choose a longer span, or wait for the first window."));
+      const project = panel.sky ? sky() : earth(points);
+      const most = Math.max(...points.map((one) => one.value?.value ?? 0));
+      const list = points.toReversed().map((one) => dot(one, project, most, panel, context));
+      const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": `${panel.title}: ${told(points.length)} points` };
+      put(place, svg("svg", box, project.lines, list), note(points, panel, answer.rows.length));
+    },
+  };
+}
+
+function note(points, panel, rows) {
+  const said = panel.sky
+    ? "Right ascension grows to the left, all of the sky (Mollweide)."
+    : `${told(Math.min(...points.map((one) => one.at[1])))}° to ${told(Math.max(...points.map((one) => one.at[1])))}° of latitude, north on top.`;
+  return el("p", { class: "note" }, `${told(points.length)} points. ${said}${rows >= MOST ? " There are more." : ""}`);
+}
+
+function point(row, panel) {
+  const [longitude, latitude] = [panel.longitude, panel.latitude].map((path) => figure(row, path)?.value);
+  if (longitude == null || latitude == null || Math.abs(latitude) > 90) return null;
+  const turned = ((((longitude + 180) % 360) + 360) % 360) - 180;
+  return { key: row[panel.label], at: [turned, latitude], value: panel.value ? figure(row, panel.value) : null };
+}
+
+function dot(one, project, most, panel, context) {
+  const [x, y] = project.at(one.at);
+  const size = one.value && most > 0 ? 3 + 7 * Math.sqrt(Math.max(0, one.value.value) / most) : 4.5;
+  const here = context.focus[panel.label] === one.key;
+  const said = one.value ? `${text(one.key)}: ${withUnit(told(one.value.value), panel.unit)}` : text(one.key);
+  const choose = () => context.choose({ [panel.label]: one.key });
+  const key = (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), choose());
+  const given = { cx: x, cy: y, r: size, class: here ? "dot here" : "dot", tabindex: "0", role: "button", "aria-label": said, onclick: choose, onkeydown: key };
+  return svg("circle", given, svg("title", {}, said));
+}
+
+/** The whole sky by Mollweide's projection, right ascension 0 in the middle, growing to the left. */
+function sky() {
+  const at = ([longitude, latitude]) => {
+    const phi = (latitude * Math.PI) / 180;
+    let theta = phi;
+    for (let turn = 0; turn < 30 && Math.abs(latitude) < 89.9; turn++) {
+      theta -= (2 * theta + Math.sin(2 * theta) - Math.PI * Math.sin(phi)) / (2 + 2 * Math.cos(2 * theta));
+    }
+    if (Math.abs(latitude) >= 89.9) theta = phi;
+    return [WIDTH / 2 - (longitude / 180) * Math.cos(theta) * (WIDTH / 2 - 4), HEIGHT / 2 - Math.sin(theta) * (HEIGHT / 2 - 4)];
+  };
+  const path = (places) => svg("polyline", { class: "graticule", points: places.map((one) => at(one).map((each) => each.toFixed(1)).join(",")).join(" ") });
+  const steps = (from, to, count) => Array.from({ length: count + 1 }, (_, number) => from + ((to - from) * number) / count);
+  const meridians = steps(-180, 180, 12).map((longitude) => path(steps(-90, 90, 36).map((latitude) => [longitude + (longitude === 180 ? -1e-6 : 0), latitude])));
+  const parallels = steps(-60, 60, 4).map((latitude) => path(steps(-179.999, 179.999, 72).map((longitude) => [longitude, latitude])));
+  const names = [-120, -60, 0, 60, 120].map((longitude) => {
+    const [x, y] = at([longitude, 0]);
+    return svg("text", { x: x + 3, y: y - 3, class: "name" }, `${((longitude + 360) % 360) / 15}h`);
+  });
+  return { at, lines: [meridians, parallels, names].flat() };
+}
+
+const STEPS = [90, 45, 30, 15, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
+
+/** The part of the earth that the points lie in, each degree as wide as it is at its middle. */
+function earth(points) {
+  const [xs, ys] = [0, 1].map((axis) => points.map((one) => one.at[axis]));
+  const middle = [(Math.min(...xs) + Math.max(...xs)) / 2, (Math.min(...ys) + Math.max(...ys)) / 2];
+  const narrow = Math.max(0.1, Math.cos((middle[1] * Math.PI) / 180));
+  const across = Math.max((Math.max(...xs) - Math.min(...xs)) * narrow, 0.002);
+  const up = Math.max(Math.max(...ys) - Math.min(...ys), 0.001);
+  const scale = Math.min((WIDTH - 60) / across, (HEIGHT - 50) / up);
+  const at = ([longitude, latitude]) => [WIDTH / 2 + (longitude - middle[0]) * narrow * scale, HEIGHT / 2 - (latitude - middle[1]) * scale];
+  const [wide, high] = [WIDTH / narrow / scale, HEIGHT / scale];
+  const step = STEPS.find((one) => wide / one >= 3) ?? STEPS.at(-1);
+  const lines = [];
+  const from = (middle_, size) => Math.ceil((middle_ - size / 2) / step) * step;
+  const name = (value, letters) => `${told(Math.abs(Number(value.toFixed(4))))}° ${value >= 0 ? letters[0] : letters[1]}`;
+  for (let x = from(middle[0], wide); x <= middle[0] + wide / 2; x += step) {
+    const [left] = at([x, middle[1]]);
+    lines.push(svg("line", { class: "graticule", x1: left, x2: left, y1: 0, y2: HEIGHT }), svg("text", { class: "name", x: left + 3, y: HEIGHT - 5 }, name(x, "EW")));
+  }
+  for (let y = from(middle[1], high); y <= middle[1] + high / 2; y += step) {
+    const [, top] = at([middle[0], y]);
+    lines.push(svg("line", { class: "graticule", x1: 0, x2: WIDTH, y1: top, y2: top }), svg("text", { class: "name", x: 4, y: top - 4 }, name(y, "NS")));
+  }
+  return { at, lines };
+}

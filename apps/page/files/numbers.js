@@ -1,0 +1,163 @@
+// Figures with their bounds, taken out of answers as rules take them, and how they are written.
+
+const UNITS = { us: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
+
+/** Seconds of a length such as "1m" or "1h30m". */
+export function seconds(text) {
+  let sum = 0;
+  for (const [, number, unit] of String(text).matchAll(/(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)/g)) {
+    sum += number * UNITS[unit];
+  }
+  return sum;
+}
+
+/** A length as it is written in questions: whole units, the largest that fits. */
+export function written(length) {
+  for (const unit of ["d", "h", "m", "s", "ms"]) {
+    const number = length / UNITS[unit];
+    if (Number.isInteger(number)) return `${number}${unit}`;
+  }
+  return `${Math.round(length * 1e6)}us`;
+}
+
+/** Seconds since 1970 of an ISO time of the server; null of none. */
+export function moment(text) {
+  const found = text == null ? NaN : Date.parse(text) / 1000;
+  return Number.isFinite(found) ? found : null;
+}
+
+/** The answer that a path names, and the part of it: "latency.p99" is of "latency". */
+export function column(path) {
+  return path.split(".", 1)[0];
+}
+
+/** What a row holds under a path: a key, an answer, or a part of one. */
+export function cell(row, path) {
+  if (path in row) return row[path];
+  const name = column(path);
+  const part = path.slice(name.length + 1);
+  const answer = row[name];
+  if (answer == null || typeof answer !== "object") return null;
+  const rank = /^p(\d+(?:\.\d+)?)$/.exec(part);
+  if (rank && answer.quantiles !== undefined) {
+    const asked = rank[1] / 100;
+    return (answer.quantiles ?? []).find((one) => Math.abs(one.q - asked) < 1e-9) ?? null;
+  }
+  return part in answer ? answer[part] : null;
+}
+
+/** A number with its bounds, {value, lower, upper}; null where nothing is known. */
+export function figure(row, path) {
+  return plain(cell(row, path));
+}
+
+function plain(answer) {
+  if (typeof answer === "number") return Number.isFinite(answer) ? { value: answer, lower: answer, upper: answer } : null;
+  if (typeof answer === "string" && answer.trim() !== "" && Number.isFinite(Number(answer))) return plain(Number(answer));
+  if (answer == null || typeof answer !== "object") return null;
+  const value = answer.estimate ?? answer.value;
+  if (typeof value !== "number") return null;
+  if ("estimate" in answer) {
+    // Counts are whole; their bounds are written no narrower than they are.
+    return { value: Math.round(value), lower: Math.floor(number(answer.lower, value)), upper: Math.ceil(number(answer.upper, value)) };
+  }
+  return { value, lower: number(answer.lower, value), upper: number(answer.upper, value) };
+}
+
+function number(value, otherwise) {
+  return typeof value === "number" ? value : otherwise;
+}
+
+/** A figure held against another one: its share (%), its change from it (%), or so many times it. */
+export function against(one, other, way) {
+  if (!one || !other || other.lower <= 0 || other.value <= 0) return null;
+  const scale = way === "factor" ? 1 : 100;
+  const less = way === "change" ? 100 : 0;
+  return {
+    value: (one.value / other.value) * scale - less,
+    lower: (one.lower / other.upper) * scale - less,
+    upper: (one.upper / other.lower) * scale - less,
+  };
+}
+
+/** The figure that a panel shows of a row, and its unit. */
+export function shown(row, panel) {
+  const one = figure(row, panel.value);
+  return panel.to ? against(one, figure(row, panel.to), panel.against) : one;
+}
+
+export function unit(panel) {
+  if (!panel.to) return panel.unit ?? "";
+  return panel.against === "factor" ? "×" : "%";
+}
+
+export function exact(one) {
+  return one.lower === one.value && one.upper === one.value;
+}
+
+export function scaled(one, by) {
+  return one && { value: one.value * by, lower: one.lower * by, upper: one.upper * by };
+}
+
+const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const SHORT = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
+const FOUR = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 4 });
+const TWO = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+/** A number as people read it. */
+export function told(value) {
+  if (value == null || !Number.isFinite(value)) return "–";
+  if (Number.isInteger(value)) return WHOLE.format(value);
+  return Math.abs(value) >= 100 ? TWO.format(value) : FOUR.format(value);
+}
+
+/** The same for an axis, where there is little room. */
+export function brief(value) {
+  if (value == null) return "";
+  return Math.abs(value) >= 10000 ? SHORT.format(value) : FOUR.format(value);
+}
+
+export function withUnit(text, of) {
+  if (!of) return text;
+  return of === "%" || of === "×" || of.startsWith("°") ? text + (of.startsWith("°") ? " " : "") + of : `${text} ${of}`;
+}
+
+/** The bounds of a figure, "" if it is exact. */
+export function bounds(one) {
+  return exact(one) ? "" : `(${told(one.lower)} – ${told(one.upper)})`;
+}
+
+/** A time, to the second or, of days, to the day; always UTC. */
+export function clock(at, day = false) {
+  if (at == null) return "–";
+  const text = new Date(at * 1000).toISOString();
+  return day ? text.slice(0, 10) : text.slice(0, 19).replace("T", " ");
+}
+
+/** How long that is, in words of one or two units. */
+export function lasting(length) {
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const first = units.findIndex(([, size]) => length >= size);
+  if (first < 0) return "less than 1 s";
+  const [name, size] = units[first];
+  const whole = Math.floor(length / size);
+  const next = units[first + 1];
+  const rest = next ? Math.floor((length - whole * size) / next[1]) : 0;
+  return rest && whole < 10 ? `${whole} ${name} ${rest} ${next[0]}` : `${whole} ${name}`;
+}
+
+/** Any value of a row as text: times of keys, structs, what is missing. */
+export function text(value) {
+  if (value == null) return "–";
+  if (typeof value === "number") return told(value);
+  if (typeof value === "string") return ISO.test(value) ? value.slice(0, 19).replace("T", " ") : value;
+  if (Array.isArray(value)) return value.map(text).join(", ");
+  if (typeof value === "object") {
+    const one = plain(value);
+    if (one) return `${told(one.value)} ${bounds(one)}`.trim();
+    return Object.entries(value).map(([name, part]) => `${name} ${text(part)}`).join(" · ");
+  }
+  return String(value);
+}
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?$/;

@@ -1,0 +1,114 @@
+// One object at a time: its light curve, its pictures.
+
+import { el, empty, put } from "./dom.js";
+import { TimeChart, colour } from "./chart.js";
+import { cell, column, figure, moment, text } from "./numbers.js";
+import { last } from "./questions.js";
+import { ask } from "./server.js";
+
+const NONE = "No object in this span";
+const LONGER = "Choose a longer span, or an object in a table or a map.";
+
+/** The object that was chosen, else the one that was seen last. */
+async function object(panel, part, context) {
+  if (panel.each in context.focus) return context.focus[panel.each];
+  const { table, at } = part;
+  const asked = { ...last(table, context.span), by: at ? [panel.each, at] : [panel.each], order: `-${at ?? "window_end"}`, limit: 1 };
+  const found = await ask(table.table, "rows", { ...asked, columns: [table.columns[0].name] });
+  return found.rows.length ? found.rows[0][panel.each] : undefined;
+}
+
+/** All rows of an object, whatever span is shown: its past is what is looked at. */
+async function history(panel, part, columns, one, more) {
+  const { table } = part;
+  return ask(table.table, "rows", { key: { [panel.each]: [one] }, columns: [...new Set(columns.filter(Boolean).map(column))], ...more });
+}
+
+function caption(panel, one) {
+  return el("p", { class: "caption" }, `${panel.each} `, el("b", {}, text(one)));
+}
+
+export function lightcurve(panel, context) {
+  const chart = new TimeChart(260);
+  const said = el("div", {});
+  const place = el("div", {});
+  return {
+    node: place,
+    drop: () => chart.drop(),
+    async update() {
+      const part = context.part(panel.part);
+      const one = await object(panel, part, context);
+      if (one === undefined) return put(place, empty(NONE, LONGER));
+      const keys = part.table.keys.map((key) => key.name);
+      const named = [panel.magnitude, panel.error, panel.limit, panel.band].filter((path) => path && !keys.includes(path));
+      const answer = await history(panel, part, named, one, {});
+      const bands = new Map();
+      for (const row of answer.rows) {
+        const point = observed(row, panel, part.at);
+        const name = panel.band ? text(cell(row, panel.band)) : "";
+        if (point) bands.set(name, [...(bands.get(name) ?? []), point]);
+      }
+      put(said, caption(panel, one));
+      if (!bands.size) return put(place, said, empty("Nothing was measured of this object", "Choose another one."));
+      const series = [...bands.keys()].sort().map((name, number) => ({
+        name, number, colour: colour(number), points: bands.get(name).sort((a, b) => a.time - b.time),
+      }));
+      if (chart.node.parentNode !== place) put(place, said, chart.node);
+      chart.draw(series, { title: `${panel.title}, ${text(one)}`, unit: "mag", step: null, down: true, marks: true });
+    },
+  };
+}
+
+function observed(row, panel, at) {
+  const time = moment(at ? row[at] : row.window_start);
+  const found = figure(row, panel.magnitude);
+  const error = panel.error ? (figure(row, panel.error)?.value ?? 0) : 0;
+  if (found) return { time, value: found.value, lower: found.lower - error, upper: found.upper + error };
+  const limit = panel.limit ? figure(row, panel.limit) : null;
+  return limit && { time, value: limit.value, lower: limit.value, upper: limit.value, mark: "limit" };
+}
+
+export function images(panel, context) {
+  const place = el("div", {});
+  let before = "";
+  return {
+    node: place,
+    async update() {
+      const part = context.part(panel.part);
+      const one = await object(panel, part, context);
+      if (one === undefined) return put(place, empty(NONE, LONGER));
+      const paths = Object.keys(panel.images);
+      const more = { limit: 1, order: `-${part.at ?? "window_end"}` };
+      const row = (await history(panel, part, paths, one, more)).rows[0];
+      const sources = paths.map((path) => picture(row && cell(row, path)));
+      const now = JSON.stringify([one, sources]);
+      if (now === before) return;
+      before = now;
+      const figures = paths.map((path, at) => el(
+        "figure", {},
+        sources[at] ? el("img", { src: sources[at], alt: `${panel.images[path]} of ${text(one)}` }) : el("div", { class: "none" }, "no picture"),
+        el("figcaption", {}, panel.images[path]),
+      ));
+      put(place, caption(panel, one), el("div", { class: "images" }, figures));
+    },
+  };
+}
+
+const KINDS = [["89504e47", "png"], ["ffd8ff", "jpeg"], ["47494638", "gif"]];
+
+/** The address of a picture: of bytes, which come in hexadecimal, or of base64; null of anything else. */
+function picture(value) {
+  if (typeof value !== "string" || !value) return null;
+  let hex = value;
+  if (!/^([0-9a-f]{2})+$/.test(value)) {
+    try {
+      hex = Array.from(atob(value.slice(0, 16)), (one) => one.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+    } catch {
+      return null;
+    }
+  }
+  const kind = KINDS.find(([begin]) => hex.startsWith(begin))?.[1];
+  if (!kind) return null;
+  const base64 = hex === value ? btoa(String.fromCharCode(...value.match(/../g).map((two) => parseInt(two, 16)))) : value;
+  return `data:image/${kind};base64,${base64}`;
+}

@@ -1,0 +1,67 @@
+// How far the tables are: event time, lag, what became of every message, and signs of a stale feed.
+
+import { el, put } from "./dom.js";
+import { clock, lasting, moment, told } from "./numbers.js";
+
+const BEHIND = 2 * 86400;
+const QUIET = 120;
+const PARTS = [["counted", "counted"], ["filtered", "filtered"], ["late", "late"], ["dead_lettered", "dead-lettered"]];
+
+export function status() {
+  const node = el("section", { class: "status", "aria-label": "How far it is" });
+  const seen = { read: null, since: Date.now() };
+  let broken = null;
+  let state = null;
+
+  function draw() {
+    const parts = Object.entries(state?.parts ?? {});
+    const warnings = [broken && `No live changes: ${broken}`];
+    for (const [name, part] of parts) {
+      if (!part.ready) warnings.push(`${name} can't be asked yet: ${part.waiting ?? "its log is being read"}`);
+      if (part.stale) warnings.push(`${name} is not followed since ${part.stale.since.slice(0, 19).replace("T", " ")}: ${part.stale.why}`);
+    }
+    put(node, warnings.filter(Boolean).map((said) => el("p", { class: "warning", role: "status" }, said)), el("dl", {}, ...facts(parts.map(([, part]) => part))));
+  }
+
+  function facts(parts) {
+    const marks = parts.map((part) => moment(part.watermark)).filter((at) => at !== null && at < 9e9);
+    const ends = parts.map((part) => moment(part.to)).filter((at) => at !== null);
+    const found = [];
+    const mark = marks.length ? Math.min(...marks) : null;
+    const behind = Date.now() / 1000 - mark;
+    if (mark !== null) found.push(fact("final up to", clock(mark), behind > 0 && behind < BEHIND ? `${lasting(behind)} behind now` : "event time"));
+    else if (ends.length) found.push(fact("up to", clock(Math.max(...ends)), "event time"));
+    const lags = parts.map((part) => part.lag).filter((lag) => lag != null);
+    if (lags.length) found.push(fact("to be read", told(Math.max(...lags)), "messages of the tables' logs"));
+    const account = parts.map((part) => part.account).find(Boolean);
+    if (account) found.push(read(account), ...quiet(account));
+    return found;
+  }
+
+  function read(account) {
+    const sum = PARTS.reduce((whole, [name]) => whole + account[name], 0);
+    const parts = PARTS.filter(([name]) => account[name] || name === "counted").map(([name, said]) => `${told(account[name])} ${said}`);
+    const right = sum === account.read;
+    return fact("messages read", told(account.read), `${right ? "=" : "≠"} ${parts.join(" + ")}`, right ? null : "wrong");
+  }
+
+  function quiet(account) {
+    if (account.read !== seen.read) {
+      seen.read = account.read;
+      seen.since = Date.now();
+    }
+    const length = (Date.now() - seen.since) / 1000;
+    return length > QUIET ? [fact("no message for", lasting(length), "the feed may be stale", "wrong")] : [];
+  }
+
+  setInterval(() => state && draw(), 30000).unref?.();
+  return {
+    node,
+    take(now) { state = now; draw(); },
+    broken(why) { broken = why; draw(); },
+  };
+}
+
+function fact(name, value, more, wrong) {
+  return el("div", { class: wrong }, el("dt", {}, name), el("dd", {}, el("strong", {}, value), " ", el("span", {}, more)));
+}

@@ -1,0 +1,200 @@
+// Lists: what is largest with its error bars, rows to sort, samples as they came, a funnel.
+
+import { el, empty, put } from "./dom.js";
+import { bounds, cell, column, exact, figure, shown, text, told, unit, withUnit } from "./numbers.js";
+import { aggregate, chosen, last, over, total } from "./questions.js";
+import { ask } from "./server.js";
+
+const NOTHING = "No rows in this span";
+const LONGER = "Choose a longer span, or wait for the first window.";
+const MOST = 1000;
+
+export function ranked(panel, context) {
+  const place = el("div", {});
+  const open = new Set();
+  return {
+    node: place,
+    async update() {
+      const part = context.part(panel.part);
+      const { rows, more } = await (panel.by ? groups(panel, part, context) : items(panel, part, context));
+      if (!rows.length) return put(place, empty(NOTHING, LONGER));
+      const ends = rows.flatMap((row) => [row.one.lower, row.one.upper, 0]);
+      const [low, high] = [Math.min(...ends), Math.max(...ends)];
+      const list = rows.map((row) => bar(row, panel, context, low, high || 1, open));
+      put(place, el("ol", { class: "ranked" }, list), more && el("p", { class: "note" }, more));
+      return over(part, context);
+    },
+  };
+}
+
+async function items(panel, part, context) {
+  const { table } = part;
+  const span = { ...last(table, context.span), ...chosen(table, context.focus), by: ["none"] };
+  const answer = await ask(table.table, "top-k", { ...span, column: column(panel.value), k: panel.k });
+  const samples = panel.samples ? await ask(table.table, "sample", { ...span, column: panel.samples }) : null;
+  const values = samples?.rows[0]?.values ?? [];
+  const rows = answer.rows.map((row) => ({
+    name: text(row.item),
+    one: figure({ it: row }, "it"),
+    samples: values.filter((value) => value?.key === row.item).map((value) => value.item),
+  }));
+  return { rows: rows.filter((row) => row.one) };
+}
+
+async function groups(panel, part, context) {
+  const columns = [...new Set([panel.value, panel.to, panel.samples].filter(Boolean).map(column))];
+  const derived = panel.to || panel.both_ways || panel.value.includes(".");
+  const order = `-${column(panel.to || panel.value)}`;
+  const limit = derived ? MOST : panel.k;
+  const answer = await total(part, columns, [panel.by], context, { order, limit }, [panel.by]);
+  const rows = answer.rows.map((row) => ({
+    name: text(row[panel.by]),
+    key: row[panel.by],
+    one: shown(row, panel),
+    samples: panel.samples ? (row[panel.samples]?.values ?? []) : [],
+  }));
+  const size = (row) => (panel.both_ways ? Math.abs(row.one.value) : row.one.value);
+  const found = rows.filter((row) => row.one).sort((one, other) => size(other) - size(one)).slice(0, panel.k);
+  const more = derived && answer.rows.length === MOST ? `Of the ${told(MOST)} with the most ${column(panel.to || panel.value)}.` : "";
+  return { rows: found, more };
+}
+
+function bar(row, panel, context, low, high, open) {
+  const at = (value) => `${(100 * (value - low)) / (high - low)}%`;
+  const wide = (from, to) => ({ left: at(Math.min(from, to)), width: `${(100 * Math.abs(to - from)) / (high - low)}%` });
+  const here = panel.by && context.focus[panel.by] === row.key;
+  const name = panel.by
+    ? el("button", { class: "name", "aria-pressed": String(Boolean(here)), onclick: () => context.choose({ [panel.by]: row.key }) }, row.name)
+    : el("span", { class: "name" }, row.name);
+  const figures = el("span", { class: "value" }, withUnit(told(row.one.value), unit(panel)), " ", el("small", {}, bounds(row.one)));
+  const drawn = el(
+    "span", { class: "bar", "aria-hidden": "true" },
+    el("i", { class: row.one.value < 0 ? "fill less" : "fill", css: wide(0, row.one.value) }),
+    !exact(row.one) && el("i", { class: "error", css: wide(row.one.lower, row.one.upper) }),
+  );
+  const line = el("div", { class: "line" }, name, figures, drawn);
+  if (!row.samples.length) return el("li", {}, line);
+  const more = el("details", { open: open.has(row.name), ontoggle: (event) => (event.target.open ? open.add(row.name) : open.delete(row.name)) },
+    el("summary", {}, `${row.samples.length} sampled`), row.samples.slice(0, 5).map((value) => el("p", { class: "sample" }, text(value))));
+  return el("li", {}, line, more);
+}
+
+export function rows(panel, context) {
+  const place = el("div", {});
+  let sorted = null;
+  let found = [];
+  return {
+    node: place,
+    async update() {
+      const part = context.part(panel.part);
+      const { table, at } = part;
+      const keys = table.keys.map((key) => key.name);
+      const named = Array.isArray(panel.columns) ? panel.columns.map((name) => [name, name]) : Object.entries(panel.columns);
+      const columns = named.length ? named : [...keys, ...table.columns.map((one) => one.name)].map((name) => [name, name]);
+      const asked = [...new Set(columns.map(([path]) => column(path)))].filter((name) => aggregate(table, name));
+      const by = keys.filter((key) => key !== at || panel.each_window);
+      const order = panel.order || (panel.each_window ? `-${at ?? "window_end"}` : "");
+      const path = order.replace(/^-/, "");
+      const known = !path || keys.includes(path) || aggregate(table, path) || path === "window_end";
+      const more = { limit: panel.most, ...(order && known ? { order } : {}) };
+      const answer = await (panel.each_window
+        ? ask(table.table, "rows", { ...last(table, context.span), ...chosen(table, context.focus), by: by.length ? by : ["none"], columns: asked, ...more })
+        : total(part, asked, by, context, more, keys));
+      found = answer.rows;
+      const shownColumns = panel.each_window && !at ? [["window_start", "window"], ...columns] : columns;
+      sorted ??= order ? { path, down: order.startsWith("-") } : { path: shownColumns[0][0], down: false };
+      draw(shownColumns, keys, at);
+      return over(part, context);
+    },
+  };
+
+  function draw(columns, keys, at) {
+    if (!found.length) return put(place, empty(NOTHING, LONGER));
+    const ordered = found.toSorted((one, other) => compared(cell(one, sorted.path), cell(other, sorted.path)) * (sorted.down ? -1 : 1));
+    const heads = columns.map(([path, heading]) => {
+      const here = path === sorted.path;
+      const turn = () => {
+        sorted = { path, down: here ? !sorted.down : true };
+        draw(columns, keys, at);
+        place.querySelector(`button[data-path="${CSS.escape(path)}"]`)?.focus();
+      };
+      return el("th", { scope: "col", "aria-sort": here ? (sorted.down ? "descending" : "ascending") : null },
+        el("button", { "data-path": path, onclick: turn }, heading, el("span", { class: "way", "aria-hidden": "true" }, here ? (sorted.down ? "▾" : "▴") : "")));
+    });
+    const lines = ordered.map((row) => {
+      const own = Object.fromEntries(keys.filter((key) => key !== at && row[key] != null).map((key) => [key, row[key]]));
+      const here = Object.keys(own).length && Object.entries(own).every(([key, value]) => context.focus[key] === value);
+      return el("tr", { class: here ? "here" : null }, columns.map(([path]) => data(row, path, own, context)));
+    });
+    const most = found.length >= panel.most ? el("p", { class: "note" }, `The first ${told(panel.most)}.`) : "";
+    put(place, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": panel.title }, el("table", {}, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines))), most);
+  }
+}
+
+function data(row, path, own, context) {
+  const value = cell(row, path);
+  if (path in own) return el("td", {}, el("button", { class: "name", onclick: () => context.choose(own) }, text(value)));
+  const one = typeof value === "string" ? null : figure(row, path);
+  if (!one) return el("td", {}, text(value));
+  return el("td", { class: "number" }, told(one.value), !exact(one) && el("small", {}, " ", bounds(one)));
+}
+
+/** Numbers by size, estimates by themselves, texts by their letters; what is missing first. */
+function compared(one, other) {
+  const [left, right] = [one, other].map((value) => figure({ it: value }, "it")?.value ?? value);
+  if (left == null || right == null) return (left != null) - (right != null);
+  if (typeof left === "number" && typeof right === "number") return left - right;
+  return String(left).localeCompare(String(right));
+}
+
+export function samples(panel, context) {
+  const place = el("div", {});
+  return {
+    node: place,
+    async update() {
+      const part = context.part(panel.part);
+      const { table } = part;
+      const asked = { ...last(table, context.span), ...chosen(table, context.focus), column: column(panel.value), by: ["none"] };
+      const answer = await ask(table.table, "sample", asked);
+      const row = answer.rows[0];
+      const values = (row?.values ?? []).slice(0, panel.most);
+      if (!values.length) return put(place, empty(NOTHING, LONGER));
+      const list = values.map((value) => el("li", {}, fields(value, panel)));
+      const all = row.n != null && el("p", { class: "note" }, `${told(values.length)} of ${told(row.n)}, each equally likely to be here.`);
+      put(place, el("ul", { class: "samples scroll", tabindex: "0", role: "region", "aria-label": panel.title }, list), all);
+      return over(part, context);
+    },
+  };
+}
+
+function fields(value, panel) {
+  if (value == null || typeof value !== "object") return el("p", { class: "sample" }, text(value));
+  const names = panel.fields.length ? panel.fields : Object.keys(value);
+  return names.map((name) => el("p", { class: "sample" }, el("b", {}, name), " ", text(value[name])));
+}
+
+export function funnel(panel, context) {
+  const place = el("div", {});
+  return {
+    node: place,
+    async update() {
+      const part = context.part(panel.part);
+      const stages = Object.entries(panel.stages);
+      const answer = await total(part, [...new Set(stages.map(([path]) => column(path)))], [], context);
+      const row = answer.rows[0];
+      if (!row) return put(place, empty(NOTHING, LONGER));
+      const counts = stages.map(([path]) => figure(row, path)?.value ?? 0);
+      const list = stages.map(([, heading], at) => {
+        const lost = at ? counts[at - 1] - counts[at] : 0;
+        const share = counts[0] ? (100 * counts[at]) / counts[0] : 0;
+        return el(
+          "li", {},
+          el("div", { class: "line" }, el("span", { class: "name" }, heading), el("span", { class: "value" }, told(counts[at]), " ", el("small", {}, at ? `${told(share)}% left, −${told(lost)}` : "")),
+            el("span", { class: "bar", "aria-hidden": "true" }, el("i", { class: "fill", css: { left: "0", width: `${share}%` } }))),
+        );
+      });
+      put(place, el("ol", { class: "ranked funnel" }, list));
+      return over(part, context);
+    },
+  };
+}

@@ -1,0 +1,121 @@
+"""The page's routes on a query server: the page itself, its files, and what it knows of each app.
+
+| path | what |
+|---|---|
+| `/`, `/app/NAME` | the page |
+| `/page/VERSION/…` | its files: they never change under their names, and may be kept |
+| `/apps`, `/apps/NAME` | the apps; one with its panels and rules |
+| `/apps/NAME/alerts` | what fired, the latest first |
+| `/apps/NAME/changes` | server-sent events: how far the tables are, and that something fired |
+
+All numbers come from the server's own questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from ...operators.serving.http.problems import Problem
+from ...operators.serving.http.service import Service
+from .changes import PageChanges
+from .served_app import ServedApp
+
+OPEN_TO_ALL = ("/app/", "/page/")
+"""The page itself tells nothing: it asks for the token, and then for everything else."""
+
+_FILES = Path(__file__).parent / "files"
+_ONLY_OURS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_MOST_EVENTS = 500
+
+
+def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
+    """The routes of a page for these apps, whose tables are the service's."""
+    by_name = {one.app.name: one for one in apps}
+    bound: dict[str, Any] = {
+        "/": _page,
+        "/app/{app}": _page,
+        "/apps": partial(_apps, by_name),
+        "/apps/{app}": partial(_app, by_name),
+        "/apps/{app}/alerts": partial(_alerts, by_name),
+        "/apps/{app}/changes": partial(_changes, service, by_name),
+    }
+    files = Mount(f"/page/{version()}", _Files(directory=str(_FILES)))
+    return [*(Route(path, endpoint) for path, endpoint in bound.items()), files]
+
+
+@cache
+def version() -> str:
+    """A digest of the page's files."""
+    digest = hashlib.blake2b(digest_size=6)
+    for path in sorted(_FILES.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(_FILES)} {path.stat().st_size} ".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class _Files(StaticFiles):
+    """Files that may be kept for good: their path names what is in them."""
+
+    def file_response(self, *given: Any, **more: Any) -> Response:
+        found = super().file_response(*given, **more)
+        found.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        for name, value in _ONLY_OURS.items():
+            found.headers[name] = value
+        return found
+
+
+async def _page(request: Request) -> Response:
+    html = (_FILES / "page.html").read_text().replace("VERSION", version())
+    return HTMLResponse(html, headers={**_ONLY_OURS, "Cache-Control": "no-cache"})
+
+
+async def _apps(apps: dict[str, ServedApp], request: Request) -> Response:
+    return _fresh({"apps": [{"name": name, "title": one.app.title} for name, one in apps.items()]})
+
+
+async def _app(apps: dict[str, ServedApp], request: Request) -> Response:
+    return _fresh(_named(apps, request).described())
+
+
+async def _alerts(apps: dict[str, ServedApp], request: Request) -> Response:
+    log = _named(apps, request).alerts
+    last = request.query_params.get("last", "200")
+    if not last.isascii() or not last.isdigit() or not 1 <= int(last) <= _MOST_EVENTS:
+        raise Problem(
+            400, "Not so many alerts", f"last is {last!r}; write a whole number from 1 to {_MOST_EVENTS}"
+        )
+    if log is None:
+        raise Problem(404, "No alerts here", "start the server with --alerts-topic, to follow them")
+    return _fresh(log.told(int(last)))
+
+
+async def _changes(service: Service, apps: dict[str, ServedApp], request: Request) -> Any:
+    return PageChanges(service, _named(apps, request), request.headers.get("last-event-id"))
+
+
+def _named(apps: dict[str, ServedApp], request: Request) -> ServedApp:
+    name = request.path_params["app"]
+    if name not in apps:
+        raise Problem(
+            404, "No such app", f"there is no app {name!r} here; there are {', '.join(apps) or 'none'}"
+        )
+    return apps[name]
+
+
+def _fresh(told: Any) -> Response:
+    return JSONResponse(told, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,108 @@
+"""An app as a page shows it: its panels, the tables that they ask, its rules, and what fired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...operators.rules.rule import LimitRule, Rule
+from ...operators.rules.written import KINDS, read_rules_by_part
+from ..app import App, Settings
+from .alert_log import AlertLog
+from .panels import LinesPanel, Panel
+
+
+@dataclass(frozen=True)
+class ServedApp:
+    """An app, the served table of each of its parts, its rules, and its alerts.
+
+    `rules` are those of each part, from which pages know limits; a page without them shows the alerts' own.
+    """
+
+    app: App
+    tables: Mapping[str, str]
+    rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
+    alerts: AlertLog | None = None
+
+    @classmethod
+    def of_run(
+        cls,
+        app: App,
+        tables: Mapping[str, str],
+        given: Settings | None = None,
+        rules: Path | None = None,
+    ) -> ServedApp:
+        """The app as `streamgauge run` runs it with these settings, or with the rules of this file.
+
+        Raises `ValueError` for a setting that neither the app nor one of its formats has, and what
+        `read_rules` raises.
+        """
+        if rules is not None:
+            names = [part.name for part in app.parts]
+            by_part = read_rules_by_part(rules, names, {**KINDS, **app.kinds})
+            return cls(app, tables, by_part, AlertLog(app.name))
+        known = dict(app.settings)
+        for name, value in (given or {}).items():
+            if name not in known and not any(name in form.settings for form in app.formats):
+                raise ValueError(
+                    f"--set {name}: {app.name} has no such setting; it has {', '.join(known) or 'none'}"
+                )
+            known[name] = value
+        by_part = {part.name: list(part.rules(known)) for part in app.parts}
+        return cls(app, tables, by_part, AlertLog(app.name))
+
+    def described(self) -> dict[str, Any]:
+        """All that a page needs to ask and to draw, as plain JSON."""
+        parts = {
+            part.name: {"table": self.tables[part.name], "at": part.at}
+            for part in self.app.parts
+            if part.name in self.tables
+        }
+        panels = [self._panel(panel) for panel in self.app.panels if panel.part in parts]
+        rules = [_rule(rule, part) for part, found in self.rules.items() for rule in found]
+        return {
+            "name": self.app.name,
+            "title": self.app.title,
+            "parts": parts,
+            "panels": panels,
+            "rules": rules,
+            "alerts": self.alerts is not None,
+        }
+
+    def _panel(self, panel: Panel) -> dict[str, Any]:
+        told = {"kind": type(panel).__name__.removesuffix("Panel").lower(), **asdict(panel)}
+        if isinstance(panel, LinesPanel):
+            rules = self.rules.get(panel.part, ()) if panel.limits else ()
+            told["limits"] = [_limit(rule) for rule in rules if _held(rule, panel)]
+        return told
+
+
+def tables_of(app: App, group: str) -> dict[str, str]:
+    """The group whose table topic each part of an app has, which runs live as this group.
+
+    >>> from ..registry import app_of
+    >>> tables_of(app_of("iot"), "iot-sensors")
+    {'readings': 'iot-sensors.readings', 'days': 'iot-sensors.days'}
+    """
+    return {part.name: f"{group}.{part.name}" for part in app.parts}
+
+
+def _held(rule: Rule, panel: LinesPanel) -> bool:
+    """Whether a rule holds what the panel draws against its limit as it is, not what has become of it."""
+    if not isinstance(rule, LimitRule) or type(rule).__name__ not in ("Threshold", "Ratio"):
+        return False
+    share = panel.to if panel.against == "share" else None
+    return rule.value == panel.value and not rule.each and getattr(rule, "to", "") == share
+
+
+def _limit(rule: Rule) -> dict[str, Any]:
+    assert isinstance(rule, LimitRule)
+    return {"rule": rule.name, "at": rule.limit.at, "clear": rule.limit.clear, "where": dict(rule.where)}
+
+
+def _rule(rule: Rule, part: str) -> dict[str, Any]:
+    """A rule's name and part, what it is about, and whether each of its events is over at once."""
+    kind = rule.kind or type(rule).__name__.lower()
+    return {"name": rule.name, "part": part, "kind": kind, "every": getattr(rule, "every", False)}

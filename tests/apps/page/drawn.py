@@ -1,0 +1,81 @@
+"""The page in a browser: opened, waited for, looked at."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from ...waiting import until
+
+DESK, PHONE = (1100, 900), (375, 800)
+
+
+class Tab:
+    """One tab of the browser, of a size and a colour scheme."""
+
+    def __init__(self, browser: Any, site: str) -> None:
+        self._browser, self._site = browser, site
+        self.browser = browser
+
+    def open(self, path: str, size: tuple[int, int] = DESK, scheme: str = "light") -> Tab:
+        """Go to a path, and wait until all panels were drawn once."""
+        width, height = size
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self._do("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._do("Emulation.setEmulatedMedia", {"features": features})
+        self._browser.get(self._site + path)
+        self._browser.execute_script("localStorage.clear()")
+        self.drawn()
+        return self
+
+    def drawn(self) -> None:
+        """Wait until the panels were drawn once."""
+        until(lambda: self.run("return document.getElementById('main').dataset.drawn"))
+
+    def run(self, script: str, *given: Any) -> Any:
+        """What a script gives in the page."""
+        return self._browser.execute_script(script, *given)
+
+    def text(self, selector: str) -> list[str]:
+        """The text of each element that a selector finds."""
+        return self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText)", selector)
+
+    def panel(self, title: str) -> str:
+        """All text of a panel."""
+        found = [text for text in self.text(".panel") if text.split("\n")[0].strip() == title]
+        assert len(found) == 1, f"{title}: {found}"
+        return found[0]
+
+    def click(self, selector: str, text: str = "") -> None:
+        """Click the first element that a selector finds, with this text if any."""
+        script = (
+            "const [where, text] = arguments;"
+            "const found = [...document.querySelectorAll(where)]"
+            ".find(e => !text || e.innerText.trim() === text);"
+            "if (found) found.dispatchEvent(new MouseEvent('click', {bubbles: true})); return Boolean(found)"
+        )
+        assert self.run(script, selector, text), f"nothing to click: {selector} {text}"
+
+    def press(self, key: str) -> None:
+        """A key, as from a keyboard."""
+        codes = {"Tab": 9, "Enter": 13, "ArrowLeft": 37}
+        for kind in ("rawKeyDown", "keyUp"):
+            more = {"text": "\r"} if key == "Enter" and kind == "rawKeyDown" else {}
+            told = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key], **more}
+            self._do("Input.dispatchKeyEvent", {"type": "keyDown" if more else kind, **told})
+
+    def picture(self, path: Path, height: int) -> int:
+        """Draw the top of the page into a file; gives its size in bytes."""
+        width = self.run("return innerWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        found = self._do("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        return path.write_bytes(base64.b64decode(found["data"]))
+
+    def complaints(self) -> list[str]:
+        """What the browser complained of since it was asked last: errors, what its policy refused."""
+        return [line["message"] for line in self._browser.get_log("browser") if line["level"] != "INFO"]
+
+    def _do(self, command: str, given: dict[str, Any]) -> Any:
+        return self._browser.execute_cdp_cmd(command, given)

@@ -1,0 +1,211 @@
+"""The page in headless Chromium: every panel with its bounds, by keyboard, on a phone, dark, hostile text."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
+from streamgauge.operators.serving.http.service import Service
+
+from ...operators.serving.http.served import TOKEN, serving
+from ...waiting import until
+from .drawn import PHONE, Tab
+from .shown import HOSTILE, YARD, alert, requests
+
+PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"
+
+
+@pytest.fixture
+def tab(browser: Any, site: str) -> Tab:
+    return Tab(browser, site)
+
+
+def test_every_panel_is_drawn_and_the_browser_complains_of_nothing(tab: Tab) -> None:
+    tab.open("/app/yard")
+    titles = [text.split("\n")[0] for text in tab.text(".panel")]
+    assert sorted(titles) == sorted(["What fired", *(panel.title for panel in YARD.panels)])
+    assert not [text for text in tab.text(".panel .warning") if text]
+    assert tab.complaints() == []
+    # uPlot's, one for each panel over time; and pictures of one object.
+    assert tab.run("return document.querySelectorAll('canvas').length") == 7
+    until(lambda: tab.run("return document.querySelector('.images img').naturalWidth") == 21)
+    assert tab.run("return document.querySelectorAll('.map circle').length") == 12
+
+
+def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) -> None:
+    tab.open("/app/yard?span=1h")
+    asked = {"last": "1h", "every": "span", "by": ["none"], "columns": ["requests", "users", "errors"]}
+    row = httpx.post(f"{site}/tables/yard.hosts/rows", json=asked).json()["rows"][0]
+    assert f"{row['requests']:,}" in tab.panel("Requests") and "exact" in tab.panel("Requests")
+    users = row["users"]
+    assert f"{round(users['estimate']):,}" in tab.panel("Users")
+    assert f"({int(users['lower']):,} – " in tab.panel("Users")
+    share = 100 * row["errors"] / row["requests"]
+    assert f"{share:.3f}%" in tab.panel("Errors")
+    ranked = httpx.post(
+        f"{site}/tables/yard.hosts/top-k", json={"last": "1h", "column": "paths", "k": 1}
+    ).json()
+    first = ranked["rows"][0]
+    assert f"{first['estimate']:,} ({first['lower']:,} – {first['upper']:,})" in tab.panel("Paths")
+    assert tab.run("return document.querySelectorAll('.ranked .error').length") > 5
+
+
+def test_hostile_text_stays_text(tab: Tab) -> None:
+    tab.open("/app/yard")
+    assert HOSTILE in tab.panel("Paths").replace("\n", "") or HOSTILE in tab.text(".ranked .name")
+    assert tab.run("return document.title") == "yard · streamgauge"
+    assert tab.run("return document.querySelectorAll('main img[onerror], main script').length") == 0
+
+
+def test_any_span_is_merged_and_a_chosen_key_goes_through_all_panels(tab: Tab) -> None:
+    tab.open("/app/yard")
+    tab.click(".spans button", "all")
+    until(lambda: f"{requests().height:,}" in tab.panel("Requests"))
+    assert "span=" in tab.run("return location.search")
+    tab.click(".alerts button.name", "elm")
+    assert tab.text(".chip") == ["host: elm ✕"] and "key.host=elm" in tab.run("return location.search")
+    elm = requests().filter(host="elm").height
+    until(lambda: f"{elm:,}" in tab.panel("Requests") and "oak" not in tab.panel("Users by host"))
+    assert "oak" in tab.panel("Hosts")
+    tab.click(".chip")
+    until(lambda: f"{requests().height:,}" in tab.panel("Requests"))
+
+
+def test_rows_are_sorted_by_the_column_that_was_clicked(tab: Tab) -> None:
+    tab.open("/app/yard?span=")
+
+    def hosts() -> list[str]:
+        return tab.text(".rows-panel tbody td:first-child")
+
+    by_requests = requests()["host"].value_counts(sort=True)["host"].to_list()
+    assert hosts() == by_requests
+    tab.run("document.querySelector('th button[data-path=requests]').click()")
+    assert hosts() == by_requests[::-1]
+    assert tab.run("return document.querySelectorAll('th[aria-sort=ascending]').length") == 1
+
+
+def test_what_fired_is_told_with_figures_and_rule_and_new_alerts_come_by_themselves(
+    tab: Tab, shown: Any
+) -> None:
+    _, yard = shown[1]
+    tab.open("/app/yard")
+    first = tab.text(".alerts li")[0]
+    assert "errors" in first and "elm" in first and "above 0.1" in first and "limit 0.1" in first
+    before = len(tab.text(".alerts li"))
+    yard.alerts.take([alert("by hand", "fired", 70)])
+    until(lambda: len(tab.text(".alerts li")) == before + 1)
+    assert any("it fired" in text and "active" in text for text in tab.text(".alerts li.active"))
+    yard.alerts.take([alert("by hand", "cleared", 74)])
+    until(
+        lambda: any("it fired" in text and "cleared after 4 min" in text for text in tab.text(".alerts li"))
+    )
+
+
+def test_a_limit_is_drawn_and_a_silence_is_a_gap(tab: Tab, site: str) -> None:
+    tab.open("/app/iot")
+    (panel,) = [p for p in httpx.get(f"{site}/apps/iot").json()["panels"] if p["title"] == "Readings"]
+    assert panel["limits"] == [{"rule": "limit", "at": 30.0, "clear": 28.0, "where": {}}]
+    assert "boiler" in tab.panel("Readings") and "dead" in tab.panel("What fired")
+    assert "415 = 415 counted" in tab.text(".status")[0].replace("\n", " ")
+    # The picture itself: red where the limit is, and no orange between the cellar's readings.
+    count = (
+        "const [name, left, right] = arguments, c = document.querySelector('.lines-panel canvas');"
+        "const probe = document.body.appendChild(document.createElement('i'));"
+        "probe.style.color = `var(${name})`;"
+        "const want = getComputedStyle(probe).color.match(/\\d+/g).map(Number); probe.remove();"
+        "const all = [c.width * left, 0, c.width * (right - left), c.height];"
+        "const {data} = c.getContext('2d').getImageData(...all);"
+        "let n = 0; for (let i = 0; i < data.length; i += 4)"
+        " if (want.every((v, k) => Math.abs(data[i + k] - v) < 8)) n++; return n"
+    )
+    assert tab.run(count, "--alarm", 0.1, 1.0) > 100
+    assert tab.run(count, "--series-1", 0.1, 0.6) > 100
+    assert tab.run(count, "--series-1", 0.7, 0.85) == 0
+
+
+def test_it_is_used_by_keyboard_alone(tab: Tab) -> None:
+    tab.open("/app/yard")
+    tab.press("Tab")
+    assert tab.run("return document.activeElement.className") == "skip"
+    tab.run("document.querySelector('.lines-panel .chart').focus()")
+    tab.press("ArrowLeft")
+    said = tab.run("return document.querySelector('.lines-panel .legend .when').innerText")
+    assert said.startswith("2026-01-01 01:1")
+    names = tab.run(
+        "return [...document.querySelectorAll('button, a, [tabindex=\"0\"]')]"
+        ".filter(e => !(e.innerText || e.getAttribute('aria-label') || e.querySelector?.('title')))"
+        ".map(e => e.outerHTML)"
+    )
+    assert names == []
+    tab.run("document.querySelector('.spans button').focus()")
+    tab.press("Enter")
+    until(lambda: tab.run("return location.search") == "?span=15m")
+
+
+@pytest.mark.parametrize("app", ["yard", "iot"])
+def test_a_phone_has_no_horizontal_scroll(tab: Tab, app: str) -> None:
+    tab.open(f"/app/{app}", PHONE)
+    assert tab.run("return document.documentElement.scrollWidth") == 375
+    wide = (
+        "return [...document.querySelectorAll('.panel')]"
+        ".filter(e => e.getBoundingClientRect().right > 375).length"
+    )
+    assert tab.run(wide) == 0
+
+
+def test_it_is_light_or_dark_as_the_system_is_or_as_was_chosen(tab: Tab) -> None:
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    light, dark = (tab.open("/app/iot", scheme=scheme).run(paper) for scheme in ("light", "dark"))
+    assert light != dark
+    tab.click(".theme")
+    assert tab.run(paper) == light
+
+
+def test_an_empty_page_says_what_to_do(tab: Tab) -> None:
+    tab.open("/app/yard?key.host=nobody")
+    assert "No rows in this span" in tab.panel("Users") and "longer span" in tab.panel("Users")
+    tab.browser.get(f"{tab.run('return location.origin')}/app/nope")
+    until(lambda: "There is no app nope here" in tab.text("main")[0])
+
+
+def test_a_token_is_asked_for_once(browser: Any, shown: Any) -> None:
+    service, apps = shown
+    own = Service(service.tables)
+    with serving(own, routes=page_routes(own, apps), open_to_all=OPEN_TO_ALL, token=TOKEN) as server:
+        tab = Tab(browser, server.url)
+        browser.get(f"{server.url}/app/iot")
+        until(lambda: tab.text("form.token h1") == ["This server wants a token"])
+        give = (
+            "const field = document.getElementById('token'); field.value = arguments[0];"
+            "field.form.requestSubmit()"
+        )
+        tab.run(give, "wrong")
+        until(lambda: tab.run("return document.getElementById('token')?.value === ''"))
+        tab.run(give, TOKEN)
+        tab.drawn()
+        browser.get(f"{server.url}/app/yard")
+        tab.drawn()
+        assert "Requests" in tab.panel("Requests") and TOKEN not in tab.run("return location.href")
+        tab.complaints()  # of the answers that asked for the token
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "size", "scheme", "height"),
+    [
+        ("page-iot", "/app/iot", (960, 900), "light", 600),
+        ("page-dark", "/app/yard?span=", (800, 900), "dark", 420),
+        ("page-phone", "/app/iot", PHONE, "light", 760),
+    ],
+)
+def test_pictures_are_small(
+    tab: Tab, tmp_path: Path, name: str, path: str, size: tuple[int, int], scheme: str, height: int
+) -> None:
+    """They are those in docs/pictures, which `STREAMGAUGE_PICTURES=1` draws anew."""
+    folder = PICTURES if os.environ.get("STREAMGAUGE_PICTURES") else tmp_path
+    assert 5_000 < tab.open(path, size, scheme).picture(folder / f"{name}.png", height) < 80_000
+    assert (PICTURES / f"{name}.png").is_file()
