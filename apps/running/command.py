@@ -76,6 +76,15 @@ def run(
         Path | None,
         typer.Option(metavar="FOLDER", help="Live on Spark: where its checkpoints are kept, and its tables."),
     ] = None,
+    page: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65_535,
+            help="Show a replay in a browser, there; until Ctrl-C. 0: a free one.",
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Live: so many processes share the partitions.")] = 1,
     metrics: Annotated[
         str | None, typer.Option(metavar="PORT", help="Live: where Prometheus finds metrics and health.")
@@ -95,6 +104,8 @@ def run(
         streamgauge run iot --input readings.csv --rules rules.toml --json | jq .alerts
 
         streamgauge run iot --input readings.csv --engine spark
+
+        streamgauge run iot --input readings.csv --speed 600 --page 8055
 
         streamgauge run iot --bootstrap-servers localhost:9092 --topic sensors
     """
@@ -123,10 +134,12 @@ def run(
         from .replaying import AppReplay, replay
 
         to = outlets(alerts_topic, alerts_file, webhook)
-        replay(AppReplay(job, paths, engine.value, times, to), as_json)
+        replay(AppReplay(job, paths, engine.value, times, to, page), as_json)
         return
     if bootstrap_servers is None or topic is None:
         raise ValueError("a live run needs both --bootstrap-servers HOST:PORT and --topic NAME")
+    if page is not None:
+        raise ValueError(f"--page is for recordings; live, use: streamgauge serve --app {app} --group GROUP")
     if times:
         raise ValueError("--speed is for recordings; a live run reads messages as they come")
     named = group or f"{app}-{topic}"

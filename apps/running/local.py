@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -27,13 +28,24 @@ _PATIENT = 3600.0
 _LOOK_SECONDS = 0.1
 
 
-def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Sequence[Outlet]) -> Outcome:
+def replay(
+    job: Job,
+    feed: Feed,
+    send: Callable[[], int],
+    at_once: bool,
+    to: Sequence[Outlet],
+    seen: Callable[[str, pa.Table], None] | None = None,
+) -> Outcome:
     """Count what `send` sends, all of it first or while it is sent; every window is closed in the end.
 
-    `send` gives how many messages there were. Raises what ends a run.
+    `send` gives how many messages there were; `seen` is called with a part's name and each window that has
+    closed. Raises what ends a run.
     """
     streams, told = job.streams(feed), AlertList()
-    tables = {name: _Windows(stream) for name, stream in streams.items()}
+    tables = {
+        name: _Windows(stream, None if seen is None else partial(seen, name))
+        for name, stream in streams.items()
+    }
 
     def started(**options: Any) -> RunTogether:
         shared = RunOptions(
@@ -106,7 +118,8 @@ def _alerting(job: Job, to: Sequence[Outlet], stale: str | None = None) -> dict[
 class _Windows:
     """A part's windows; one that comes again takes the place of the first."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, seen: Callable[[pa.Table], None] | None) -> None:
+        self._seen = seen
         self._schema = schema_of(stream)
         self._tables: dict[Any, pa.Table] = {}
 
@@ -114,6 +127,8 @@ class _Windows:
         """What a run calls with each window."""
         first = table.column(END)[0].as_py(), table.column(START)[0].as_py()
         self._tables[first] = table.replace_schema_metadata(self._schema.metadata)
+        if self._seen is not None:
+            self._seen(table)
 
     def table(self) -> pa.Table:
         """All of them."""

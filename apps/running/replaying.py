@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from ..ending import in_order
 from ..java import find_java
 from ..kafka.broker import EmbeddedKafka
 from ..kafka.jars import KAFKA, kafka_jars
+from ..page.beside import PageBeside
 from ..replay.sender import send
 from ..stage import stage
 from . import local, spark
@@ -43,6 +45,8 @@ class AppReplay:
     engine: str = "local"
     speed: float = 0.0
     to: Sequence[Outlet] = ()
+    page: int | None = None
+    """The port of a page that shows it, and stays until Ctrl-C; None for no page."""
 
 
 def replay(asked: AppReplay, as_json: bool) -> None:
@@ -55,12 +59,20 @@ def replay(asked: AppReplay, as_json: bool) -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         with in_order() as stack:
-            result = replayed(asked, _broker(console, stack), console)
+            result = replayed(asked, _broker(console, stack), console, stack)
+            if asked.page is not None:
+                _tell(asked, result, as_json)
+                console.print("the page stays until Ctrl-C")
+                threading.Event().wait()
     except KeyboardInterrupt:
         console.print("stopped; nothing was left running")
         raise
+    _tell(asked, result, as_json)
+
+
+def _tell(asked: AppReplay, result: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(jsonable(result), ensure_ascii=False))
+        print(json.dumps(jsonable(result), ensure_ascii=False), flush=True)
     else:
         Console().print(AppReport(asked.job.app, result))
 
@@ -75,19 +87,31 @@ def _broker(console: Console, stack: ExitStack) -> str:
     return kafka.bootstrap_servers
 
 
-def replayed(asked: AppReplay, servers: str, console: Console) -> dict[str, Any]:
-    """Send a recording to a topic of its own on a broker, and give what an engine made of it."""
+def replayed(
+    asked: AppReplay, servers: str, console: Console, stack: ExitStack | None = None
+) -> dict[str, Any]:
+    """Send a recording to a topic of its own on a broker, and give what an engine made of it.
+
+    Its page, if it is to have one, ends with the stack. Raises `ServerError` if its port can't be had.
+    """
     job = asked.job
     feed = Feed(f"{job.app.name}-{uuid4().hex[:8]}", servers, {"log_level": 0})
     messages = RecordedMessages(job, asked.paths, asked.speed)
     # One partition: what is late, and what comes first, is then as recorded, in every run.
     ensure_topic(admin({"bootstrap.servers": servers}), feed.topic, 1)
 
+    to, seen = asked.to, None
+    if asked.page is not None and stack is not None:
+        beside = PageBeside(job, job.streams(feed), asked.page)
+        stack.callback(beside.stop)
+        console.print(f"the page: {beside.url}", highlight=False)
+        to, seen = [*to, beside.alerts], beside.take
+
     def sending() -> int:
         return send(messages, feed.topic, servers, pace=asked.speed > 0)
 
     with stage(console, f"{job.app.name} on {asked.engine}, from {', '.join(map(str, asked.paths))}"):
-        found = ENGINES[asked.engine](job, feed, sending, asked.speed == 0, asked.to)
+        found = ENGINES[asked.engine](job, feed, sending, asked.speed == 0, to, seen)
     with stage(console, "counting exactly, to compare"):
         answers = exact_answers(job, feed, found, messages)
     return {

@@ -33,7 +33,14 @@ _IDLE_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 
 
-def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Sequence[Outlet]) -> Outcome:
+def replay(
+    job: Job,
+    feed: Feed,
+    send: Callable[[], int],
+    at_once: bool,
+    to: Sequence[Outlet],
+    seen: Callable[[str, pa.Table], None] | None = None,
+) -> Outcome:
     """What `apps.running.local.replay` does."""
     from ...spark_udafs.run import account_of
 
@@ -44,7 +51,7 @@ def replay(job: Job, feed: Feed, send: Callable[[], int], at_once: bool, to: Seq
         spark = stack.enter_context(_session(folder))
 
         def started(available_now: bool) -> list[Running]:
-            kept = {name: partial(_keep, own) for name, own in tables.items()}
+            kept = {name: partial(_keep, name, own, seen) for name, own in tables.items()}
             asked = _Queries(job, streams, spark, folder, [told, *to], kept)
             return asked.start(_PATIENT, None, available_now)
 
@@ -165,8 +172,16 @@ def _session(folder: Path) -> Iterator[Any]:
         spark.stop()
 
 
-def _keep(tables: list[pa.Table], table: pa.Table, batch: Batch) -> None:
+def _keep(
+    name: str,
+    tables: list[pa.Table],
+    seen: Callable[[str, pa.Table], None] | None,
+    table: pa.Table,
+    batch: Batch,
+) -> None:
     tables.append(table)
+    if seen is not None:
+        seen(name, table)
 
 
 def _whole(tables: list[pa.Table], stream: Stream) -> pa.Table:

@@ -49,6 +49,7 @@ from ...operators.serving.logs import Fed, deltas, messages
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTES = 75
+NOW = START + timedelta(hours=3)
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 """What somebody may write who knows that it will be shown on a page."""
 
@@ -216,7 +217,7 @@ def yard() -> tuple[ServedApp, dict[str, LiveTable]]:
     served = ServedApp.of_run(YARD, {"hosts": "yard.hosts", "objects": "yard.objects"})
     assert served.alerts is not None
     alerting = Alerting(list(RULES), [served.alerts], app="yard")
-    StreamTester(stream, sinks=[alerting]).feed(requests())
+    StreamTester(stream, start=NOW, sinks=[alerting]).feed(requests())
     return served, {"yard.hosts": hosts, "yard.objects": objects}
 
 
@@ -242,7 +243,7 @@ def sensors() -> tuple[ServedApp, dict[str, LiveTable]]:
         tables[name], stream = table(name, frame, part.ask)
         if rules := served.rules[part.name]:
             alerting = Alerting(list(rules), [served.alerts], part.at, app="iot")
-            StreamTester(stream, sinks=[alerting]).feed(frame)
+            StreamTester(stream, start=NOW, sinks=[alerting]).feed(frame)
     return served, tables
 
 

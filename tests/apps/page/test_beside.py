@@ -1,0 +1,60 @@
+"""The page beside a replay: what the run has given, however often and in whatever order."""
+
+from __future__ import annotations
+
+import httpx
+import polars as pl
+import pyarrow as pa
+
+from streamgauge.apps.app import Feed
+from streamgauge.apps.page.beside import PageBeside, WindowsTable
+from streamgauge.apps.registry import app_of
+from streamgauge.apps.running.asked import Job
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.table.schema import schema_of
+from streamgauge.operators.testing import StreamTester
+
+from .shown import NOW, alert, requests
+
+STREAM = (
+    Stream.from_batches(dict(requests().schema), time="at").tumbling("1m", delay="5s").agg(requests=count())
+)
+
+
+def windows() -> pa.Table:
+    tester = StreamTester(STREAM, start=NOW)
+    tester.feed(requests())
+    return tester.finish().tables()
+
+
+def test_a_window_that_comes_again_takes_the_place_of_the_first() -> None:
+    found = WindowsTable("all", schema_of(STREAM))
+    heard: list[int] = []
+    end = found.watch(lambda: heard.append(len(found.view().windows)))
+    whole = windows()
+    assert found.view().windows == ()
+    found.take(whole.slice(30))
+    found.take(whole)
+    end()
+    found.take(whole.slice(0, 3))
+    view = found.view()
+    assert heard == [whole.num_rows - 30, whole.num_rows]
+    assert [window.start for window in view.windows] == sorted(window.start for window in view.windows)
+    assert sum(pl.from_arrow(window.table)["requests"].sum() for window in view.windows) == requests().height
+
+
+def test_it_serves_the_windows_and_alerts_of_a_run_until_it_is_stopped() -> None:
+    job = Job.of(app_of("iot"), "json", {"limit": "30"})
+    streams = job.streams(Feed("readings", "localhost:9092"))
+    beside = PageBeside(job, streams, 0)
+    try:
+        days = schema_of(streams["days"])
+        beside.take("days", days.empty_table())
+        beside.alerts.write(alert("limit", "fired", 3, app="iot"))
+        url = beside.url.rstrip("/")
+        assert httpx.get(f"{url}/tables/days/rows").json()["rows"] == []
+        assert [e["rule"] for e in httpx.get(f"{url}/apps/iot/alerts").json()["events"]] == ["limit"]
+        assert httpx.get(url).text.startswith("<!doctype html>")
+    finally:
+        beside.stop()
