@@ -4,6 +4,7 @@ import { ask } from "./server.js";
 import { moment, seconds, written } from "./numbers.js";
 
 const POINTS = 160;
+const READINGS = 10000;
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10080];
 
 export const SPANS = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["1d", "1 d"], ["7d", "7 d"], ["", "all"]];
@@ -38,11 +39,19 @@ export function chosen(table, focus, but = []) {
   return keys.length ? { key: Object.fromEntries(keys.map((name) => [name, [focus[name]]])) } : {};
 }
 
+/** Whether a span has so few readings that each is drawn; of more, windows are merged. */
+function few(part, context) {
+  const { table } = part;
+  const known = (moment(table.to) ?? 0) - (moment(table.from) ?? 0);
+  const share = context.span && known ? Math.min(1, seconds(context.span) / known) : 1;
+  return table.rows * share <= READINGS;
+}
+
 /** Rows over time, by some keys; the times of each are its `at`, or the middle of its window. */
 export async function course(part, columns, by, context, more = {}) {
   const { table, at } = part;
   const span = context.span;
-  const readings = at && seconds(span || "7d") <= 86400;
+  const readings = at && few(part, context);
   const step = readings ? "window" : every(table, span);
   const asked = {
     ...last(table, span),
