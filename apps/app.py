@@ -77,6 +77,22 @@ class AppPart:
 
 
 @dataclass(frozen=True)
+class Example:
+    """Messages as the field sends them, made up for demos, in which something happens.
+
+    ``messages(seed, now_ms)`` gives them in the order of their times (`sent_ms`), from some hours before
+    ``now_ms`` on, without end; the same for the same numbers. `format` and `settings` are what the app runs
+    with. `events` are what happens within the first half minute after ``now_ms``: the name of a rule and the
+    key that it tells of.
+    """
+
+    format: str
+    messages: Callable[[int, int], Iterator[Message]]
+    settings: Settings = field(default_factory=dict)
+    events: Sequence[tuple[str, Any]] = ()
+
+
+@dataclass(frozen=True)
 class App:
     """A field's formats, questions and rules. `kinds` are rules of its own that a rules file may name.
 
@@ -93,6 +109,7 @@ class App:
     settings: Settings = field(default_factory=dict)
     outlets: Callable[[Settings], Sequence[Outlet]] = lambda settings: ()
     panels: Sequence[Panel] = ()
+    example: Example | None = None
 
     def __post_init__(self) -> None:
         parts = [part.name for part in self.parts]

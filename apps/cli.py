@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
+from .demo.command import apps
 from .groups.command import app as groups
 from .kafka.command import app as kafka
 from .replay.command import replay
@@ -80,6 +81,7 @@ app = typer.Typer(
 demo = typer.Typer(
     name="demo", help="Complete examples on a real Kafka broker, started for you.", no_args_is_help=True
 )
+demo.command("apps")(apps)
 demo.command("trending")(trending)
 app.add_typer(demo)
 app.add_typer(kafka)

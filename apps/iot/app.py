@@ -16,21 +16,19 @@ from ...operators.rules.threshold import Threshold
 from ...operators.rules.to_topic import CommandTopic
 from ..app import App, AppPart, Settings
 from ..page.panels import LinesPanel, NumberPanel, RowsPanel, SpreadPanel
+from .example import EXAMPLE
 from .formats import FORMATS
-
-_EVER: str | None = None
-"""Recordings of sensors have gaps of any length, and clocks that are their own: every time is believed."""
 
 
 def _readings(rows: Stream) -> Stream:
     """Every reading by itself, in the order of its time; what a sensor says twice counts once."""
-    return rows.group_by("sensor", "at").tumbling("1m", delay="10s", max_ahead=_EVER).agg(value=last("value"))
+    return rows.group_by("sensor", "at").tumbling("10s", delay="10s").agg(value=last("value"))
 
 
 def _days(rows: Stream) -> Stream:
     return (
         rows.group_by("sensor")
-        .tumbling("1d", delay="10s", max_ahead=_EVER)
+        .tumbling("1d", delay="10s")
         .agg(readings=count(), low=min_("value"), high=max_("value"), spread=quantiles("value"))
     )
 
@@ -104,6 +102,7 @@ APP = App(
         "commands": "",
     },
     outlets=_commands,
+    example=EXAMPLE,
     panels=(
         LinesPanel("Readings", "readings", "value", by="sensor"),
         NumberPanel("Readings in all", "days", "readings"),

@@ -38,7 +38,8 @@ def replay(
 ) -> Outcome:
     """Count what `send` sends, all of it first or while it is sent; every window is closed in the end.
 
-    `send` gives how many messages there were; `seen` is called with a part's name and each window that has
+    `send` gives how many messages there were; what it raises ends the run. The group is named as the topic.
+    `seen` is called with a part's name and each window that has
     closed. Raises what ends a run.
     """
     streams, told = job.streams(feed), AlertList()
@@ -62,11 +63,13 @@ def replay(
         send()
     else:
         going = started()
-        sent = send()
-        while going.running and any(summary.account.read < sent for summary in going.summaries().values()):
-            time.sleep(_LOOK_SECONDS)
-        going.stop()
-        going.wait()
+        try:
+            sent = send()
+            while going.running and any(one.account.read < sent for one in going.summaries().values()):
+                time.sleep(_LOOK_SECONDS)
+        finally:
+            going.stop()
+            going.wait()
     # Up to the end of the topic: the windows that are open then are given out as they are.
     ended = started(until="latest").wait()
     account = least([summary.account for summary in ended.values()])

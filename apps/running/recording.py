@@ -55,4 +55,5 @@ class RecordedMessages:
                 np.array([zlib.crc32(message.key or b"") for message in chunk], np.uint32),
                 stamps,
                 due,
+                [message.key for message in chunk],
             )

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from rich.console import Console
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.rules.alerting import Outlet
 from ...operators.table.jsonable import jsonable
-from ..app import Feed
+from ..app import Feed, Message
 from ..ending import in_order
 from ..java import find_java
 from ..kafka.broker import EmbeddedKafka
@@ -59,7 +59,7 @@ def replay(asked: AppReplay, as_json: bool) -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         with in_order() as stack:
-            result = replayed(asked, _broker(console, stack), console, stack)
+            result = replayed(asked, broker(console, stack), console, stack)
             if asked.page is not None:
                 _tell(asked, result, as_json)
                 console.print("the page stays until Ctrl-C")
@@ -77,7 +77,8 @@ def _tell(asked: AppReplay, result: dict[str, Any], as_json: bool) -> None:
         Console().print(AppReport(asked.job.app, result))
 
 
-def _broker(console: Console, stack: ExitStack) -> str:
+def broker(console: Console, stack: ExitStack) -> str:
+    """Start one, which is stopped with the stack; gives its address."""
     find_java()
     kafka_jars()
     kafka = EmbeddedKafka()
@@ -113,21 +114,19 @@ def replayed(
     with stage(console, f"{job.app.name} on {asked.engine}, from {', '.join(map(str, asked.paths))}"):
         found = ENGINES[asked.engine](job, feed, sending, asked.speed == 0, to, seen)
     with stage(console, "counting exactly, to compare"):
-        answers = exact_answers(job, feed, found, messages)
+        return result(job, asked.engine, feed, found, messages.messages())
+
+
+def result(job: Job, engine: str, feed: Feed, found: Outcome, messages: Iterable[Message]) -> dict[str, Any]:
+    """What an engine found in messages, with the exact figures beside its estimates, as plain values."""
+    streams, sent = job.streams(feed), list(messages)
+    answers = {name: with_exact(streams[name], table, sent) for name, table in found.tables.items()}
     return {
         "app": job.app.name,
-        "engine": asked.engine,
+        "engine": engine,
         "format": job.form.name,
         "account": found.account.to_dict(),
         "alerts": events(found.alerts),
         "answers": answers,
         "all_inside_bounds": all_inside(answers),
-    }
-
-
-def exact_answers(job: Job, feed: Feed, found: Outcome, messages: RecordedMessages) -> dict[str, Any]:
-    """The answers of each part that is shown, with their exact figures."""
-    streams = job.streams(feed)
-    return {
-        name: with_exact(streams[name], table, messages.messages()) for name, table in found.tables.items()
     }

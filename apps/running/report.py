@@ -14,7 +14,8 @@ from rich.text import Text
 
 from ...operators.table.schema import END, START
 from ..app import App
-from ..tables.written import answer, cell, plain, span
+from ..tables.window_rows import WindowRows
+from ..tables.written import cell, plain
 
 _ALERTS, _ROWS = 30, 12
 
@@ -34,7 +35,8 @@ class AppReport:
         yield self._alerts()
         for name, rows in self.result["answers"].items():
             if rows:
-                yield self._answers(name, rows)
+                yield Text(f"\n{name}: {len(rows):,} rows, the last ones", style="bold")
+                yield WindowRows([_with_times(row) for row in rows[-_ROWS:]])
         yield self._verdict()
 
     def _alerts(self) -> Table | Text:
@@ -52,15 +54,6 @@ class AppReport:
             table.caption = f"and {len(alerts) - _ALERTS:,} more; --json has all of them"
         return table
 
-    def _answers(self, name: str, rows: list[dict[str, Any]]) -> Table:
-        names = [column for column in rows[0] if column not in (START, END)]
-        table = _table(f"\n{name}: {len(rows):,} rows, the last ones", "window (UTC)", *names)
-        for row in rows[-_ROWS:]:
-            window = span(*(datetime.fromisoformat(str(row[edge])) for edge in (START, END)))
-            values = (row[column] for column in names)
-            table.add_row(window, *(cell(v) if isinstance(v, str | None) else answer(v) for v in values))
-        return table
-
     def _verdict(self) -> Text:
         if self.result["all_inside_bounds"]:
             return Text("\nEvery estimate that was checked lies inside its bounds.", style="green")
@@ -75,6 +68,11 @@ def _table(title: str, *columns: str) -> Table:
         table.add_column(column, overflow="fold")
     table.columns[0].no_wrap = True
     return table
+
+
+def _with_times(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose window is told in times, be it by now or as JSON has them."""
+    return {**row, **{edge: datetime.fromisoformat(str(row[edge])) for edge in (START, END)}}
 
 
 def _moment(told: str) -> str:

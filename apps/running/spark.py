@@ -59,11 +59,13 @@ def replay(
             send()
         else:
             queries = started(False)
-            sent = send()
-            while any(account_of(query).read < sent for query in queries if query.isActive):
-                time.sleep(_LOOK_SECONDS)
-            for query in queries:
-                query.stop()
+            try:
+                sent = send()
+                while any(account_of(query).read < sent for query in queries if query.isActive):
+                    time.sleep(_LOOK_SECONDS)
+            finally:
+                for query in queries:
+                    query.end()
         ended = started(True)
         for query in ended:
             query.awaitTermination()

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Group
     from rich.table import Table
 
     from ...operators.serving.answers import Answer
@@ -21,9 +20,6 @@ _BARS = {
 """Of which column a question's answers have bars; of quantiles that is their value."""
 _START, _END = "window_start", "window_end"
 _WIDEST = 30
-_UNLIMITED = 1_000_000
-_CROWDED = 1.25
-"""How many times as wide as the terminal a table may be: its cells are broken into lines then."""
 
 
 def print_json(found: Answer) -> None:
@@ -51,15 +47,14 @@ def show(found: Answer) -> None:
     """Print an answer as a table."""
     from rich.console import Console
 
+    from .window_rows import WindowRows
+
     console = Console()
     if not found.rows.height:
         console.print("no window has any rows of that", highlight=False)
         return
     if found.question == "rows":
-        table = _rows(found)
-        wide = console.measure(table, options=console.options.update(max_width=_UNLIMITED)).maximum
-        crowded = wide > _CROWDED * console.width
-        console.print(_blocks(found) if crowded else table)
+        console.print(WindowRows(found.rows.to_dicts()))
     else:
         console.print(_long(found, console.width))
     console.print(_standing(found), highlight=False, style="dim")
@@ -73,46 +68,6 @@ def _standing(found: Answer) -> str:
     count = "1 window" if found.windows == 1 else f"{found.windows:,} windows"
     state = "some still open" if found.open else "final" if found.final else "may still change"
     return f"{count}, {span(found.since, found.until)} UTC, {state}"
-
-
-def _rows(found: Answer) -> Table:
-    """One line a window and group, each answer short, with its bounds."""
-    from rich.text import Text
-
-    from .written import answer, span
-
-    names = [name for name in found.rows.columns if name not in (_START, _END)]
-    shown = _table("window (UTC)", *names)
-    shown.columns[0].no_wrap = True
-    for row in found.rows.iter_rows(named=True):
-        cells = [span(row[_START], row[_END]), *(_key(row[name], answer) for name in names)]
-        shown.add_row(*map(Text, cells))
-    return shown
-
-
-def _blocks(found: Answer) -> Group:
-    """A block a window and group, one line an answer: for more columns than fit beside each other."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    from .written import answer, span
-
-    names = [name for name in found.rows.columns if name not in (_START, _END)]
-    parts: list[Text | Table] = []
-    for row in found.rows.iter_rows(named=True):
-        block = Table.grid(padding=(0, 2), pad_edge=True)
-        for name in names:
-            lines = _key(row[name], answer).splitlines()
-            block.add_row(Text(name, style="bold", no_wrap=True), Text(", ".join(lines)))
-        parts += [Text(span(row[_START], row[_END])), block, Text("")]
-    return Group(*parts)
-
-
-def _key(value: Any, answer: Any) -> str:
-    from .written import cell
-
-    return cell(value) if isinstance(value, bytes | str | None) else answer(value)
 
 
 def _long(found: Answer, width: int) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -34,8 +35,10 @@ def told_by(messages: list[Message], job: Job) -> list[tuple[Any, ...]]:
     for name, stream in job.streams(Feed("t", "localhost:9092")).items():
         (part,) = (part for part in job.parts if part.name == name)
         alerting = job.alerting(part, [told])
-        tester = StreamTester(stream, sinks=[alerting] if isinstance(alerting, Alerting) else [])
-        tester.feed_messages([message.value for message in messages])
+        sinks = [alerting] if isinstance(alerting, Alerting) else []
+        tester = StreamTester(stream, start=datetime.now(UTC), sinks=sinks)
+        sent = [datetime.fromtimestamp((message.sent_ms or 0) / 1000, UTC) for message in messages]
+        tester.feed_messages([message.value for message in messages], timestamps=sent)
         tester.finish()
     return [(one.rule, one.plain_key, one.to_dict()["at"], one.state) for one in told.alerts]
 
@@ -80,7 +83,8 @@ def test_a_live_run_goes_on_where_it_ended(
     recording = tmp_path / "readings.jsonl"
     recording.write_bytes(b"\n".join(lines(readings())) + b"\n")
     messages = list(job.form.messages(recording, job.settings))
-    messages.append(Message(b'{"device": {"id": "z"}, "ts": 1900000000000, "payload": {"t": 20}}'))
+    later = max(message.sent_ms or 0 for message in messages) + 86_400_000
+    messages.append(Message(b'{"device": {"id": "z"}, "ts": %d, "payload": {"t": 20}}' % later, None, later))
     # Ten minutes lie between two rounds of readings, so this cuts no window.
     half = next(n for n in range(400, 800) if messages[n].sent_ms - messages[n - 1].sent_ms > 300_000)
     wanted, alerts = told_by(messages, job), alerts_topic_of(group)

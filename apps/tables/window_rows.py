@@ -1,0 +1,61 @@
+"""Rows of windows and groups as a terminal shows them: a table, or blocks where that doesn't fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from ...operators.table.schema import END, START
+from .written import answer, cell, span
+
+_UNLIMITED = 1_000_000
+_CROWDED = 1.25
+"""How many times as wide as the terminal a table may be: its cells are broken into lines then."""
+
+
+@dataclass(frozen=True)
+class WindowRows:
+    """Windows and groups with their answers, as `operators.table.query` gives them; at least one."""
+
+    rows: Sequence[Mapping[str, Any]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = self._table()
+        wide = console.measure(table, options=options.update(max_width=_UNLIMITED)).maximum
+        if wide > _CROWDED * options.max_width:
+            yield from self._blocks()
+        else:
+            yield table
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name in self.rows[0] if name not in (START, END)]
+
+    def _table(self) -> Table:
+        """One line a window and group, each answer short, with its bounds."""
+        shown = Table("window (UTC)", *self._names, header_style="bold", box=box.SIMPLE_HEAD)
+        shown.columns[0].no_wrap = True
+        for row in self.rows:
+            shown.add_row(span(row[START], row[END]), *(Text(_value(row[name])) for name in self._names))
+        return shown
+
+    def _blocks(self) -> RenderResult:
+        """A block a window and group, one line an answer."""
+        for row in self.rows:
+            yield Text(span(row[START], row[END]))
+            block = Table.grid(padding=(0, 2), pad_edge=True)
+            for name in self._names:
+                lines = _value(row[name]).splitlines()
+                block.add_row(Text(name, style="bold", no_wrap=True), Text(", ".join(lines)))
+            yield block
+            yield Text("")
+
+
+def _value(value: Any) -> str:
+    return cell(value) if isinstance(value, bytes | str | None) else answer(value)

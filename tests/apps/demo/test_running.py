@@ -1,0 +1,49 @@
+"""The apps' demo on a real broker: what is put in is told, and estimates hold."""
+
+from __future__ import annotations
+
+import io
+from contextlib import ExitStack
+
+import pytest
+from rich.console import Console
+
+from streamgauge.apps.demo.report import DemoReport
+from streamgauge.apps.demo.running import Demo, shown
+from streamgauge.apps.registry import APPS, app_of
+
+pytestmark = pytest.mark.kafka
+
+
+def test_all_that_is_put_in_is_told(kafka) -> None:
+    apps = [app for app in map(app_of, APPS) if app.example is not None]
+    said = io.StringIO()
+    with ExitStack() as stack:
+        console = Console(file=said, width=200)
+        found = shown(Demo(apps, {}, seconds=15.0, port=0), kafka.bootstrap_servers, console, stack)
+    assert list(found) == [app.name for app in apps]
+    for name, result in found.items():
+        assert result["put_in"] and all(one["told"] for one in result["put_in"]), (name, result["put_in"])
+        account = result["account"]
+        assert result["all_inside_bounds"], name
+        assert account["read"] == account["counted"] + account["filtered"] > 0, name
+    out = io.StringIO()
+    Console(file=out, width=80).print(DemoReport(found))
+    assert out.getvalue().count("events that were put in were told") == len(apps)
+    assert "messages, " in said.getvalue()
+
+
+def test_an_app_that_fails_ends_the_demo_with_its_error(kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamgauge.apps.demo import running
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the engine is broken")
+
+    monkeypatch.setitem(running.ENGINES, "local", fail)
+    with ExitStack() as stack, pytest.raises(RuntimeError, match="the engine is broken"):
+        shown(
+            Demo([app_of("iot")], {}, seconds=15.0, port=0),
+            kafka.bootstrap_servers,
+            Console(file=io.StringIO()),
+            stack,
+        )
