@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
@@ -21,6 +19,7 @@ from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.table.jsonable import jsonable
 from ..app import App, Feed
 from ..ending import in_order
+from ..page.beside import PageBeside, ShownRun
 from ..replay.process import Replay
 from ..running.asked import Job
 from ..running.outcome import AlertList, Outcome
@@ -53,11 +52,11 @@ class Over(Exception):
 class AppDemo:
     """An app at work on made-up messages, in a thread of its own; `found` is what came of it."""
 
-    def __init__(self, app: App, feed: Feed, engine: str, folder: Path) -> None:
+    def __init__(self, app: App, feed: Feed, engine: str) -> None:
         assert app.example is not None
-        self.feed, self.engine, self.folder = feed, engine, folder
+        self.feed, self.engine = feed, engine
         self.job = Job.of(app, app.example.format, app.example.settings)
-        self.told = AlertList()
+        self.told, self.shown = AlertList(), ShownRun(self.job, self.job.streams(feed))
         self.found: Future[Outcome] = Future()
         self.made: MadeUp | None = None
         self._replay: Replay | None = None
@@ -92,9 +91,9 @@ class AppDemo:
 
     def _run(self) -> None:
         try:
-            self.folder.mkdir(parents=True)
+            to = [self.told, self.shown.alerts]
             engine = ENGINES[self.engine]
-            self.found.set_result(engine(self.job, self.feed, self._send, False, [self.told], self.folder))
+            self.found.set_result(engine(self.job, self.feed, self._send, False, to, self.shown.take))
         except BaseException as error:
             self.found.set_exception(error)
 
@@ -131,15 +130,16 @@ def run(asked: Demo, as_json: bool) -> None:
 
 def shown(asked: Demo, servers: str, console: Console, stack: ExitStack) -> dict[str, Any]:
     """Run a demo's apps on a broker until their time is over; gives what each has found, by name."""
-    folder = Path(stack.enter_context(TemporaryDirectory(prefix="streamgauge-demo-")))
     apps = []
     for app in asked.apps:
         feed = Feed(f"demo-{app.name}", servers, {"log_level": 0})
-        apps.append(AppDemo(app, feed, asked.engines.get(app.name, "local"), folder / app.name))
+        apps.append(AppDemo(app, feed, asked.engines.get(app.name, "local")))
     ready([stream for one in apps for stream in one.job.streams(one.feed).values()], console)
     client = admin({"bootstrap.servers": servers})
     for one in apps:
         ensure_topic(client, one.feed.topic, 1)
+    page = PageBeside([one.shown for one in apps], asked.port)
+    stack.callback(page.stop)
     for one in apps:
         stack.callback(one.end)
         one.start(asked.seed, asked.seconds)
@@ -147,7 +147,7 @@ def shown(asked: Demo, servers: str, console: Console, stack: ExitStack) -> dict
     with showing(console) as show:
         while not all(one.found.done() for one in apps):
             left = max(asked.seconds - (time.monotonic() - begun), 0.0)
-            show(DemoView("", left, [one.look() for one in apps]))
+            show(DemoView(page.url, left, [one.look() for one in apps]))
             if failed := [one for one in apps if one.found.done() and one.found.exception() is not None]:
                 failed[0].found.result()
             time.sleep(_LOOK_SECONDS)

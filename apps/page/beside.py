@@ -1,9 +1,9 @@
-"""A page beside an app's replay: the windows and alerts that the run gives, in this process's memory."""
+"""A page beside runs of apps: the windows and alerts that they give, in this process's memory."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from ...operators.serving.http.running import QueryServer
 from ...operators.serving.http.service import Service
 from ...operators.serving.view import ServedWindow, TableView, new_version, windows_of
 from ...operators.table.schema import END, START, schema_of
-from ..app import App
 from ..running.asked import Job
 from .alert_log import AlertLog
 from .routes import OPEN_TO_ALL, page_routes
@@ -69,31 +68,36 @@ class WindowsTable:
         """See `ServedTable`."""
 
 
+class ShownRun:
+    """The closed windows and, as an outlet, the alerts of an app's run in this process."""
+
+    def __init__(self, job: Job, streams: Mapping[str, Stream]) -> None:
+        self.alerts = AlertLog(job.app.name)
+        names = {part: f"{job.app.name}-{part}" for part in streams}
+        self.tables = {part: WindowsTable(names[part], schema_of(stream)) for part, stream in streams.items()}
+        self.app = ServedApp(job.app, names, job.rules, self.alerts)
+
+    def take(self, part: str, table: pa.Table) -> None:
+        """Windows of a part that have closed."""
+        self.tables[part].take(table)
+
+
 class PageBeside:
-    """Serves the page of an app while a run in this process gives it windows and, as an outlet, alerts.
+    """Serves the page of runs in this process, each of another app.
 
     Raises `ServerError` if the port can't be had.
     """
 
-    def __init__(self, job: Job, streams: Mapping[str, Stream], port: int) -> None:
-        app: App = job.app
-        self.alerts = AlertLog(app.name)
-        self._tables = {name: WindowsTable(name, schema_of(stream)) for name, stream in streams.items()}
-        served = ServedApp(app, {name: name for name in streams}, job.rules, self.alerts)
-        service = Service(self._tables)
-        self._server = QueryServer(
-            service, port=port, routes=page_routes(service, [served]), open_to_all=OPEN_TO_ALL
-        )
+    def __init__(self, runs: Sequence[ShownRun], port: int) -> None:
+        service = Service({table.name: table for run in runs for table in run.tables.values()})
+        routes = page_routes(service, [run.app for run in runs])
+        self._server = QueryServer(service, port=port, routes=routes, open_to_all=OPEN_TO_ALL)
         self._thread = self._server.start()
 
     @property
     def url(self) -> str:
         """The page's address."""
         return f"{self._server.url}/"
-
-    def take(self, part: str, table: pa.Table) -> None:
-        """Windows of a part that have closed."""
-        self._tables[part].take(table)
 
     def wait(self) -> None:
         """Come back when it was stopped."""

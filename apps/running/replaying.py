@@ -23,7 +23,7 @@ from ..ending import in_order
 from ..java import find_java
 from ..kafka.broker import EmbeddedKafka
 from ..kafka.jars import KAFKA, kafka_jars
-from ..page.beside import PageBeside
+from ..page.beside import PageBeside, ShownRun
 from ..replay.sender import send
 from ..stage import stage
 from . import local, spark
@@ -103,10 +103,11 @@ def replayed(
 
     to, seen = asked.to, None
     if asked.page is not None and stack is not None:
-        beside = PageBeside(job, job.streams(feed), asked.page)
+        shown = ShownRun(job, job.streams(feed))
+        beside = PageBeside([shown], asked.page)
         stack.callback(beside.stop)
         console.print(f"the page: {beside.url}", highlight=False)
-        to, seen = [*to, beside.alerts], beside.take
+        to, seen = [*to, shown.alerts], shown.take
 
     def sending() -> int:
         return send(messages, feed.topic, servers, pace=asked.speed > 0)

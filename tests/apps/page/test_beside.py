@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 
 from streamgauge.apps.app import Feed
-from streamgauge.apps.page.beside import PageBeside, WindowsTable
+from streamgauge.apps.page.beside import PageBeside, ShownRun, WindowsTable
 from streamgauge.apps.registry import app_of
 from streamgauge.apps.running.asked import Job
 from streamgauge.operators.definition.aggregates import count
@@ -47,13 +47,14 @@ def test_a_window_that_comes_again_takes_the_place_of_the_first() -> None:
 def test_it_serves_the_windows_and_alerts_of_a_run_until_it_is_stopped() -> None:
     job = Job.of(app_of("iot"), "json", {"limit": "30"})
     streams = job.streams(Feed("readings", "localhost:9092"))
-    beside = PageBeside(job, streams, 0)
+    shown = ShownRun(job, streams)
+    beside = PageBeside([shown], 0)
     try:
         days = schema_of(streams["days"])
-        beside.take("days", days.empty_table())
-        beside.alerts.write(alert("limit", "fired", 3, app="iot"))
+        shown.take("days", days.empty_table())
+        shown.alerts.write(alert("limit", "fired", 3, app="iot"))
         url = beside.url.rstrip("/")
-        assert httpx.get(f"{url}/tables/days/rows").json()["rows"] == []
+        assert httpx.get(f"{url}/tables/iot-days/rows").json()["rows"] == []
         assert [e["rule"] for e in httpx.get(f"{url}/apps/iot/alerts").json()["events"]] == ["limit"]
         assert httpx.get(url).text.startswith("<!doctype html>")
     finally:
