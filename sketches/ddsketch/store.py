@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -89,12 +90,13 @@ class Store:
         rows = frozen(groups), frozen(ends), frozen(values), given, self._work
         resume(lambda at: kernels.update(self.state, slots, *rows, at), self._enlarge)
 
-    def _enlarge(self, why: int) -> None:
-        """More room, for the regions of sketches that have one."""
+    def _enlarge(self, why: int, coming: int = 0) -> None:
+        """More room, for the regions of sketches that have one, and for places that are known to come."""
         old = self.state
         some = np.flatnonzero(old.start >= 0)
         starts = old.start[some]
-        (pool,) = packed((old.pool,), old.extent, starts, 2 + old.length[some].sum(axis=1), _LEAST)
+        sizes = 2 + old.length[some].sum(axis=1)
+        (pool,) = packed((old.pool,), old.extent, starts, sizes, max(_LEAST, coming))
         old.start[some] = starts
         self.state = old._replace(pool=pool)
 
@@ -146,9 +148,10 @@ class Store:
         """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``."""
         bits = np.empty(int(np.diff(offsets).max(initial=0)) // 8 + 1, np.uint64)
         more = self.gamma, self.infinite, data, offsets, groups, bits, self._work
+        enlarge = partial(self._enlarge, coming=len(data) // 8)
         done = 0
         while done < len(groups):
-            done, why = resume(lambda at: images.merge(self.state, *more, at), self._enlarge, done)
+            done, why = resume(lambda at: images.merge(self.state, *more, at), enlarge, done)
             if why == images.NOT_PLAIN:
                 self.merge_image(int(groups[done]), data[offsets[done] : offsets[done + 1]].tobytes())
                 done += 1
