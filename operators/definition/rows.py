@@ -205,7 +205,7 @@ class RowStream(Reading):
         within: Duration | None = None,
         how: How | Between = "inner",
         suffix: str = "_right",
-        limit: int = MOST_ROWS,
+        limit: int | None = None,
     ) -> Self:
         """Put the columns of a table's row, or of another stream's rows, beside each row.
 
@@ -233,14 +233,14 @@ class RowStream(Reading):
 
         Rows wait in memory until all that could be their partners would be late: that takes `within`, the
         delay and a window's length of event time, of the *other* topic's partition. While that one is silent
-        they wait on. If a partition of one side has more than `limit` rows waiting, the run ends with an
-        error. A left or outer join holds windows open for as much longer, and while rows wait for a
-        partition that is silent, since only its rows tell that no partner comes, and a row that was given
-        without one can't be taken back. A warning names it; a message with a later event time and a null in
-        `on` ends the wait. Without one a bounded run does not give those rows. A worker that takes partitions
-        up reads waiting rows again: keep the retention of both topics longer than twice `within`, the delay
-        and a window. Only ``delivery="exactly_once"`` commits the places of both topics together, so a run
-        takes no other.
+        they wait on. If a partition of one side has more than `limit` rows waiting (5 million if None), the
+        run ends with an error. A left or outer join holds windows open for as much longer, and while rows
+        wait for a partition that is silent, since only its rows tell that no partner comes, and a row that
+        was given without one can't be taken back. A warning names it; a message with a later event time and a
+        null in `on` ends the wait. Without one a bounded run does not give those rows. A worker that takes
+        partitions up reads waiting rows again: keep the retention of both topics longer than twice `within`,
+        the delay and a window. Only ``delivery="exactly_once"`` commits the places of both topics together,
+        so a run takes no other.
 
         >>> import polars as pl
         >>> from streamgauge import Stream, StreamTester, count, json
@@ -256,12 +256,15 @@ class RowStream(Reading):
 
         Raises `TypeError` for what is neither a table nor a stream of a topic, and for columns of types that
         differ, and `ValueError` for columns that don't exist, names that are taken on both sides, another
-        `how`, streams that can't be joined, and after `group_by`, windows or `agg`.
+        `how`, `within` or `limit` of a table, streams that can't be joined, and after `group_by`, windows or
+        `agg`.
         """
         named = tuple(on) if isinstance(on, (list, tuple)) else (on,)
         if isinstance(other, Table):
             if within is not None:
                 raise ValueError("join: within= is for a stream; a table has one row of each key at any time")
+            if limit is not None:
+                raise ValueError("join: limit= is for a stream, whose rows wait; all of a table is kept")
             return self._then(TableJoin(other, named, cast(How, how), suffix))
         if not isinstance(other, RowStream):
             raise TypeError(
@@ -282,7 +285,8 @@ class RowStream(Reading):
                 )
         parts = [part for stream in (self, other) for part in stream.parts()]
         sides = self.columns, other.columns
-        source = joined_source(parts, sides, named, microseconds(within), cast(Between, how), suffix, limit)
+        most = MOST_ROWS if limit is None else limit
+        source = joined_source(parts, sides, named, microseconds(within), cast(Between, how), suffix, most)
         return replace(self, source=source, time=None, steps=())
 
     def branch(self, *predicates: pl.Expr) -> tuple[Self, ...]:

@@ -88,6 +88,7 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
         (lambda: rows().join(clicks().tumbling("1m"), on="id", within="1m"), "windows already"),
         (lambda: rows().join(TABLE, on="id").join(clicks(), on="id", within="1m"), "whose rows change"),
         (lambda: rows().join(TABLE, on="id", within="1m"), "within= is for a stream"),
+        (lambda: rows().join(TABLE, on="id", limit=10), "limit= is for a stream"),
         (lambda: rows().join(TABLE, on="id", how="outer"), 'with a table it may be "inner" or "left"'),
         (lambda: FRAMES.join(clicks(), on="id", within="1m"), "come from frames"),
     ],
