@@ -76,7 +76,8 @@ class RunOptions:
         When `on_window` gets windows: ``"close"``, as they close; ``"checkpoint"``, every
         `checkpoint_seconds`, closed or not, as they are by then, if anything of them is new; ``"both"``. What
         is given out while it fills comes again, whole: `is_final` tells. Sinks take closed windows in any
-        case.
+        case. But with ``"close"``, a window that silence alone has closed comes again, also to sinks, once it
+        is final, even if no row followed for it.
     state_bytes
         The bytes of memory that the windows which still fill may take in this process; no limit if None. A
         worker whose sketches take a quarter of that delivers them before the next checkpoint is due.

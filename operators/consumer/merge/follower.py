@@ -350,7 +350,10 @@ class LogMerger:
         numbers = [place.partition for place in partitions]
         places = self._places(consumer, numbers) if numbers else {}
         for partition, place in places.items():
-            merger = Merger(self._plan.stream, self._inputs, self._plan.options.delivery)
+            options = self._plan.options
+            # Who is shown windows that are not final wants to know when they are.
+            confirms = options.emit != "close"
+            merger = Merger(self._plan.stream, self._inputs, options.delivery, confirms=confirms)
             if place is not None:
                 merger.resume(place.resume, place.state)
             self._hand_over.resume(partition, {} if place is None else place.memory)

@@ -3,7 +3,8 @@
 Windows are given out in order when `closing` says that they may close (`open_windows`). Those that close for
 good come once, and rows that come for them later are late. A window that only silence has closed is given out
 and kept: rows that follow for it count, and if there are any, it comes again, whole, when it closes next, in
-another silence or for good. If there are none, it is dropped silently.
+another silence or for good. If there are none, it closes for good without another word, unless its merger
+`confirms`.
 
 One `Merger` follows one partition of the table topic. The log alone decides what it does, so reading the log
 again gives the same windows. Only how often a kept window comes before it is final depends on when it is
@@ -42,7 +43,8 @@ class Merger:
     too early or too late can't happen in a log written with "exactly_once" and raises `DeltaError`. With
     "at_least_once", a range that overlaps what was taken is taken whole and counted in `state.overlaps`; with
     "at_most_once" it is left out, and what lies between two ranges was lost. `windows` makes what takes in
-    the rows, for who wants to know something else of them than the stream's windows.
+    the rows, for who wants to know something else of them than the stream's windows. With `confirms`, a
+    window that was given for now is given again, unchanged, once it has closed for good.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Merger:
         inputs: Iterable[Input],
         delivery: DeliveryName = "exactly_once",
         windows: Callable[[], OpenWindows] | None = None,
+        confirms: bool = False,
     ) -> None:
         self.stream = stream.complete()
         assert stream.window is not None
@@ -58,6 +61,7 @@ class Merger:
         self._fingerprint = stream.fingerprint()
         self._schema = schema_of(stream)
         self._delivery = delivery
+        self._confirms = confirms
         self._windows = windows or self._of_stream
         self._open = self._windows()
         self._due: Due | None = None
@@ -191,7 +195,7 @@ class Merger:
             return SessionWindows(self._schema, self._window)
         if isinstance(self._window, ByCount):
             return CountWindows(self._schema, self._window)
-        return PanedWindows(self._schema, self._window)
+        return PanedWindows(self._schema, self._window, self._confirms)
 
     def _stale(self, delta: Delta) -> bool:
         """Whether another worker has claimed the input partition since the sender did."""

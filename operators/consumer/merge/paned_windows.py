@@ -42,11 +42,16 @@ class _Ready:
 
 
 class PanedWindows:
-    """The windows of panes (see `OpenWindows`)."""
+    """The windows of panes (see `OpenWindows`).
 
-    def __init__(self, schema: pa.Schema, window: Paned) -> None:
+    One that was handed over for now, and that nothing was added to, closes for good without another word,
+    unless `confirms`: then it is handed over again, as it was.
+    """
+
+    def __init__(self, schema: pa.Schema, window: Paned, confirms: bool = False) -> None:
         self._schema = schema
         self._window = window
+        self._confirms = confirms
         self._single = window.size_us == window.every_us
         self._panes: dict[int, _Pane] = {}
         self._order: list[int] = []
@@ -163,7 +168,7 @@ class PanedWindows:
         held = self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]
         origin = min((self._panes[pane].origin for pane in held), key=lambda origin: origin.offset)
         due = None
-        if fresh:
+        if fresh or self._confirms:
             table = self._final(end)
             due = Due(end, True, table)
         self._ready.append(_Ready(start, due, end, origin))

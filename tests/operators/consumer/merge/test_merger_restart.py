@@ -121,6 +121,29 @@ def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
             assert len(merger.close()) == closed
 
 
+def test_a_window_that_silence_closed_is_confirmed_if_asked_and_so_after_any_restart() -> None:
+    deltas = paused(range(18), 60, 61, range(70, 80), 100, range(130, 140))
+    told = [(1, 0, 18, False), (3, 0, 18, True), (4, 1, 10, False), (5, 1, 10, True)]
+
+    def given(merger: Merger, begin: int, end: int) -> list[tuple[int, int, int, bool]]:
+        found = []
+        for at in range(begin, end):
+            merger.offer(deltas[at], at)
+            while (table := merger.due()) is not None:
+                start = table.column("window_start").cast("int64").to_pylist()[0]
+                posts = table.column("posts").to_pylist()[0]
+                found.append((at, (start - START) // 60_000_000, posts, merger.final))
+                merger.told()
+        return found
+
+    for stop in range(len(deltas) + 1):
+        first, second = (Merger(STREAM, posts(1), confirms=True) for _ in range(2))
+        before = given(first, 0, stop)
+        offset, state = first.resume_point()
+        second.resume(offset, state)
+        assert before + given(second, offset, len(deltas)) == told
+
+
 @pytest.mark.parametrize(
     ("steps", "told", "late"),
     [
