@@ -70,8 +70,9 @@ class RunOptions:
     late
         The topic for messages that come when all of their windows are over: ``"<topic>.late-messages"`` if
         empty; None only counts them. They go there as they came, with a header `late_by` that says how late,
-        in the transaction of the checkpoint. Of rows that the merger alone knows to be late, since their
-        partition had been silent while others went on, only the number is known.
+        in the transaction of the checkpoint. What the merger alone knows to be late, since its partition had
+        been silent while others went on, is there as sketches only, and can't go there: such messages are
+        late in the account, and the metric ``messages_missed_total`` says how many they are.
     emit
         When `on_window` gets windows: ``"close"``, as they close; ``"checkpoint"``, every
         `checkpoint_seconds`, closed or not, as they are by then, if anything of them is new; ``"both"``. What

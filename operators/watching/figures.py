@@ -65,17 +65,19 @@ class WorkFigures:
 class Figures:
     """A run at one moment.
 
-    `account`, `inputs` and `watermark_us` are of its whole group, whichever process counted; `work`,
-    `open_windows`, `open_groups`, `state_bytes` and `closed_windows` of this process and its workers.
-    `stalled_seconds` is how long messages have waited with none counted, `since_progress` how long none has
-    been counted, waiting or not. `caught_up` says whether the merger has read its log to the end once,
-    `owned` whether every input partition has a worker somewhere. `why` is the error of a run that failed.
+    `account`, `missed` (the late ones that came as sketches), `inputs` and `watermark_us` are of its whole
+    group, whichever process counted; `work`, `open_windows`, `open_groups`, `state_bytes` and
+    `closed_windows` of this process and its workers. `stalled_seconds` is how long messages have waited with
+    none counted, `since_progress` how long none has been counted, waiting or not. `caught_up` says whether
+    the merger has read its log to the end once, `owned` whether every input partition has a worker somewhere.
+    `why` is the error of a run that failed.
     """
 
     group: str
     state: State = "running"
     why: str = ""
     account: Account = field(default_factory=Account)
+    missed: int = 0
     inputs: Mapping[tuple[str, int], InputFigures] = field(default_factory=dict)
     watermark_us: int | None = None
     now: float = 0.0

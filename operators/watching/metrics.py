@@ -150,6 +150,10 @@ _TOTALS: dict[str, tuple[str, _Value]] = {
 }
 
 _COUNTS: dict[str, tuple[str, Callable[[Figures], int]]] = {
+    "messages_missed": (
+        "Of the late messages of the group those that no topic of late ones gets.",
+        lambda f: f.missed,
+    ),
     "duplicate_deltas": ("Deltas left out since their range was counted already.", lambda f: f.duplicates),
     "overlapping_deltas": (
         "Deltas that counted messages twice; at_least_once only.",

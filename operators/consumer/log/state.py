@@ -21,7 +21,8 @@ _TIME = len(PartitionTime().to_list())
 class LogState:
     """All that a merger knows besides its open windows.
 
-    `epochs` holds the latest claim of each input partition that was claimed.
+    `epochs` holds the latest claim of each input partition that was claimed. `missed` counts those
+    of the account's late messages that came as sketches of closed windows, so that nobody can send them on.
     Windows that end at or before `closed_us` are closed for good, those up to `due_us` for now.
     """
 
@@ -32,6 +33,7 @@ class LogState:
     duplicates: int = 0
     overlaps: int = 0
     epochs: dict[Input, int] = field(default_factory=dict)
+    missed: int = 0
 
     def copy(self) -> LogState:
         """An independent copy."""
@@ -73,7 +75,8 @@ def read_state(told: str) -> tuple[LogState, Told]:
         kept = {int(pane): deltas for pane, deltas in found.get("kept", {}).items()}
         closed_us = found["closed"]
         epochs = {Input(topic, number): epoch for topic, number, epoch in found.get("epochs", [])}
-        state = LogState(marks, account, closed_us, found.get("due", closed_us), duplicates, overlaps, epochs)
+        due_us, missed = found.get("due", closed_us), found.get("missed", 0)
+        state = LogState(marks, account, closed_us, due_us, duplicates, overlaps, epochs, missed)
         quiet_us, position = found.get("quiet", Told().quiet)
         return state, Told(found["told"], kept, (quiet_us, position))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -106,6 +109,7 @@ def written(state: LogState, told: Told) -> str:
         "kept": {str(pane): deltas for pane, deltas in told.kept.items()},
         "quiet": list(told.quiet),
         "extra": [state.duplicates, state.overlaps],
+        "missed": state.missed,
         "epochs": [[*where, epoch] for where, epoch in state.epochs.items()],
     }
     return json.dumps(found, separators=(",", ":"))

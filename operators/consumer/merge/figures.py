@@ -29,6 +29,7 @@ def figures_of(
     return Figures(
         group=group,
         account=state.account,
+        missed=state.missed,
         inputs={where: one(where) for where in inputs},
         watermark_us=_reached(state.closed_us),
         now=now,

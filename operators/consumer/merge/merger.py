@@ -108,6 +108,7 @@ class Merger:
             delta.account, counted=delta.account.counted - missed, late=delta.account.late + missed
         )
         self.state.account += account
+        self.state.missed += missed
         self._advance(delta)
         self._close_up(delta.more)
         return True

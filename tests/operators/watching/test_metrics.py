@@ -28,7 +28,13 @@ def figures(group: str = "g", partitions: int = 2, **others: object) -> Figures:
         work = WorkFigures(
             work.checkpoints.with_value(seconds), work.deltas.with_value(5_000), 3, work.assigned
         )
-    told = {"account": Account(10, 4, 3, 2, 1), "inputs": inputs, "work": work, "state_bytes": 64}
+    told = {
+        "account": Account(10, 4, 3, 2, 1),
+        "missed": 1,
+        "inputs": inputs,
+        "work": work,
+        "state_bytes": 64,
+    }
     told |= {"group": group, "watermark_us": int(NOON * 1e6), "now": NOON + 5}
     return Figures(**{**told, **others})
 
@@ -43,7 +49,7 @@ def test_every_figure_is_told_under_its_name() -> None:
     assert told("messages_read_total") == 10
     outcomes = {"counted": 4, "filtered": 3, "late": 2, "dead_lettered": 1}
     assert {name: told("messages_total", outcome=name) for name in outcomes} == outcomes
-    assert told("messages_unaccounted") == 0
+    assert told("messages_unaccounted") == 0 and told("messages_missed_total") == 1
     assert told("lag_messages") == 1
     assert told("partition_lag_messages", topic="posts", partition="1") == 1
     assert told("partition_idle", topic="posts", partition="0") == 0

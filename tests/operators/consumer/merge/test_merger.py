@@ -145,5 +145,5 @@ def test_deltas_that_were_sent_together_are_taken_together(together: bool) -> No
     merger.offer(replace(first, more=together), 2)
     merger.offer(second, 3)
     missed = merger.state.account.late - first.account.late - second.account.late
-    assert (missed == 0) == together
+    assert (missed == 0) == together and merger.state.missed == missed
     assert merger.close()

@@ -174,6 +174,7 @@ def test_a_window_that_silence_closed_comes_again_if_rows_follow_and_so_after_an
     assert told_by(whole, deltas) == told
     in_merger = whole.state.account.late
     assert in_merger == late and whole.state.account.balanced
+    assert whole.state.missed == late - sum(delta.account.late for delta in deltas)
     for stop in range(len(deltas) + 1):
         first, second, third = (Merger(STREAM, posts(1)) for _ in range(3))
         before = told_by(first, deltas[:stop])
