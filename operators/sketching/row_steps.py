@@ -77,7 +77,7 @@ class RowSteps:
         self._expected = list(stream.source.schema)
         # A function is called for every row, whether or not anything of what it gives is needed.
         self._carries = any(step.drops_rows or step.verb == "map_batches" for step in stream.steps)
-        self._of_time = [] if stream.time is None else stream.time.meta.root_names()
+        self._of_time = [] if stream.time is None else list(dict.fromkeys(stream.time.meta.root_names()))
 
     def apply(self, frame: pl.DataFrame, refuse: Refuse) -> Stepped:
         """Apply all steps to a decoded frame, in order; rows on which a step fails are refused.

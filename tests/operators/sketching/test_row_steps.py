@@ -20,6 +20,7 @@ from streamgauge.operators.sketching.progress import Progress
 from streamgauge.operators.sketching.remarks import Remarks
 from streamgauge.operators.sketching.row_steps import RowSteps
 from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.testing import StreamTester
 
 
 def fail_on_odd(number: int) -> int:
@@ -172,3 +173,10 @@ def test_who_looks_for_failing_rows_says_that_it_lives() -> None:
 
     with pytest.raises(TimeoutError, match="moved on"):
         taken([b"x"] * 5, alive)
+
+
+def test_a_time_may_be_made_of_one_column_in_several_ways() -> None:
+    at = pl.when(pl.col("at") > 0).then(pl.from_epoch("at"))
+    posts = Stream.from_batches({"at": pl.Int64}, time=at).tumbling("1m").agg(posts=count())
+    tester = StreamTester(posts)
+    assert tester.feed([{"at": 1_767_225_600}, {"at": -1}]).dead_lettered == 1
