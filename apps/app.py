@@ -66,7 +66,9 @@ class AppPart:
     `ask` gives windows and aggregates to the rows, `rules` the app's own rules by what ``--set`` gave; those
     of a rules file take their place. `at` names the key that holds a reading's own time, if rules look at
     readings and not at windows (`Alerting`). The table of a part whose answers are `shown` is in the result
-    of a run.
+    of a run; with `most`, the name of an aggregate and a number, only the rows with the most of it, in each
+    window and for each value of the first key. A part that isn't `wanted` with what ``--set`` gave does not
+    run.
     """
 
     name: str
@@ -74,6 +76,8 @@ class AppPart:
     rules: Callable[[Settings], Sequence[Rule]] = lambda settings: ()
     at: str | None = None
     shown: bool = True
+    most: tuple[str, int] | None = None
+    wanted: Callable[[Settings], bool] = lambda settings: True
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
+
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Alerting, Outlet
 from ...operators.rules.rule import Rule
 from ...operators.rules.written import KINDS, read_rules_by_part
 from ...operators.sketching.accounting import Account
 from ..app import App, AppFormat, AppPart, Feed
+from .largest import largest
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Job:
             names = [part.name for part in app.parts]
             by_part = read_rules_by_part(rules, names, {**KINDS, **app.kinds})
         else:
-            by_part = {part.name: list(part.rules(settings)) for part in app.parts}
+            by_part = {part.name: list(part.rules(settings)) for part in app.parts if part.wanted(settings)}
         return cls(app, form, settings, by_part)
 
     def streams(self, feed: Feed) -> dict[str, Stream]:
@@ -51,7 +54,16 @@ class Job:
     @property
     def parts(self) -> list[AppPart]:
         """The parts with rules, or with answers to show."""
-        return [part for part in self.app.parts if part.shown or self.rules.get(part.name)]
+        parts = [part for part in self.app.parts if part.wanted(self.settings)]
+        return [part for part in parts if part.shown or self.rules.get(part.name)]
+
+    def shown(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """The tables of the parts that are shown, of each no more than is."""
+        parts = [part for part in self.parts if part.shown]
+        return {
+            part.name: tables[part.name] if part.most is None else largest(tables[part.name], *part.most)
+            for part in parts
+        }
 
     def alerting(self, part: AppPart, to: Sequence[Outlet], stale: str | None = None) -> Alerting | None:
         """The rules of a part, if it has any, and where their alerts go besides the app's own outlets."""

@@ -73,7 +73,7 @@ def replay(
     # Up to the end of the topic: the windows that are open then are given out as they are.
     ended = started(until="latest").wait()
     account = least([summary.account for summary in ended.values()])
-    shown = {part.name: tables[part.name].table() for part in job.parts if part.shown}
+    shown = job.shown({name: windows.table() for name, windows in tables.items()})
     return Outcome(account, told.alerts, shown)
 
 

@@ -70,7 +70,7 @@ def replay(
         for query in ended:
             query.awaitTermination()
         account = least([account_of(query) for query in ended])
-    shown = {part.name: _whole(tables[part.name], streams[part.name]) for part in job.parts if part.shown}
+    shown = job.shown({name: _whole(found, streams[name]) for name, found in tables.items()})
     return Outcome(account, told.alerts, shown)
 
 
