@@ -9,6 +9,7 @@ from .app import App
 APPS = {
     "iot": "iot.app",
     "supernova": "supernova.app",
+    "trending": "trending.app",
 }
 
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from . import jetstream, twitter_v1, twitter_v2
+from . import jetstream, mastodon, twitter_v1, twitter_v2
 from .batch import Batch
 from .post import Post, Unrecognised, encode
 
-FORMATS: dict[str, ModuleType] = {kind.NAME: kind for kind in (jetstream, twitter_v1, twitter_v2)}
+FORMATS: dict[str, ModuleType] = {kind.NAME: kind for kind in (jetstream, twitter_v1, twitter_v2, mastodon)}
 
 _LOOKED_AT = 1_000  # lines in which an event must be recognised
 _REMEMBERED = 1_000_000  # latest events among which a repeat is noticed
@@ -69,9 +69,9 @@ class Recording:
             raise RecordingError(f"{path}: there is no such file")
         read = False
         try:
-            for line in islice(_lines(path), _LOOKED_AT):
+            for line in islice(lines_of(path), _LOOKED_AT):
                 read = True
-                for event in _events(line):
+                for event in events_of(line):
                     for name, kind in FORMATS.items():
                         if kind.recognises(event):
                             return cls(path, name, speed, seconds)
@@ -84,7 +84,7 @@ class Recording:
     def batches(self) -> Iterator[Batch]:
         """The events in the order recorded, in the recording's own rhythm (divided by `speed`)."""
         seen: dict[tuple[str, str], None] = {}
-        messages = chain.from_iterable(self._messages(line, seen) for line in _lines(self.path))
+        messages = chain.from_iterable(self._messages(line, seen) for line in lines_of(self.path))
         first: datetime | None = None
         latest = _EPOCH
         while chunk := list(islice(messages, _LINES_A_BATCH)):
@@ -112,7 +112,7 @@ class Recording:
     def _messages(
         self, line: bytes, seen: dict[tuple[str, str], None]
     ) -> Iterable[tuple[bytes, int, datetime | None]]:
-        events = _events(line)
+        events = events_of(line)
         if not events:
             return [(line, 0, None)]
         if self.format is twitter_v2:
@@ -147,7 +147,7 @@ def opened(path: Path) -> BufferedIOBase:
     return gzip.open(path) if packed else path.open("rb")
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def lines_of(path: Path) -> Iterator[bytes]:
     """The file's lines, or, if it is one JSON document over several lines, that document."""
     with opened(path) as file:
         start = next((line for line in file if line.strip()), b"")
@@ -163,7 +163,7 @@ def _lines(path: Path) -> Iterator[bytes]:
                 yield stripped
 
 
-def _events(line: bytes) -> list[dict[str, Any]]:
+def events_of(line: bytes) -> list[dict[str, Any]]:
     """The JSON objects in a line: one, those of a list, or none."""
     parsed = _parsed(line)
     found = parsed if isinstance(parsed, list) else [parsed]

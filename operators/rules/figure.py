@@ -79,10 +79,10 @@ def _finite(value: Any) -> float | None:
 
 
 def words(answer: Any, part: str = "") -> str:
-    """An answer as it is told beside a figure.
+    """An answer as it is told beside a figure; nothing of one that has nothing.
 
     >>> words({"n": 2, "values": ["a", "b"]}, "values"), words(None)
-    ("'a', 'b'", 'unknown')
+    ("'a', 'b'", '')
     """
     figure = figure_of(answer, part)
     if figure is not None:
@@ -90,4 +90,4 @@ def words(answer: Any, part: str = "") -> str:
     found = answer.get(part) if part and isinstance(answer, Mapping) else answer
     if isinstance(found, list | tuple):
         return ", ".join(repr(one["item"] if isinstance(one, Mapping) else one) for one in found)
-    return "unknown" if found is None else repr(found)
+    return "" if found is None else repr(found)

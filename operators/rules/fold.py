@@ -30,6 +30,9 @@ from .rule import Rule, RuleState, looked_up
 
 log = logging.getLogger("streamgauge.rules")
 
+_OF_A_SAMPLE = ("n", "values", "error")
+"""What the answer of a sample has; of which type its values are is known with the first of them only."""
+
 _Window = tuple[int, int]
 """A window's end and its start, in microseconds: in the order in which windows are folded."""
 
@@ -274,7 +277,7 @@ def _answer(rule: Rule, path: str, aggregates: dict[str, Any], types: pl.Schema)
                 f"the rule {rule.name!r}: {path!r} has several parts; name one of "
                 f"{_listed(f'{name}.{one}' for one in parts)}"
             )
-    elif part:
+    elif part and not (isinstance(kind, pl.Null) and part in _OF_A_SAMPLE):
         raise ValueError(f"the rule {rule.name!r}: {name!r} has no part {part!r}; write {name!r}")
     return name
 

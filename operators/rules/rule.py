@@ -343,8 +343,8 @@ class LimitRule(Rule):
     def _besides(self, said: State, row: Row) -> str:
         """The other answers that are told when an event begins."""
         found = [(path, looked_up(row.answers, path)) for path in self.tell] if said == "fired" else []
-        told = [f"{path.partition('.')[0]}: {words(*one)}" for path, one in found]
-        return "".join(f"; {one}" for one in told)
+        told = [f"; {path.partition('.')[0]}: {text}" for path, one in found if (text := words(*one))]
+        return "".join(told)
 
     def _enough(self, row: Row, path: str, least: float) -> bool:
         figure = figure_of(*looked_up(row.answers, path))

@@ -1,0 +1,192 @@
+"""What people who watch social streams want to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from ...operators.definition.aggregates import distinct, first, sample, top_k
+from ...operators.definition.aggregates import sum as total
+from ...operators.definition.stream import Stream
+from ...operators.rules.alerting import Outlet
+from ...operators.rules.burst import Burst
+from ...operators.rules.change import Change
+from ...operators.rules.rule import Rule
+from ...operators.rules.to_topic import CommandTopic
+from ..app import App, AppPart, Settings
+from .earthquake import Earthquake, shaking
+from .formats.jetstream import JETSTREAM
+from .formats.mastodon import MASTODON
+from .formats.numbers import COUNTS, IDS
+from .formats.posts import POSTS
+from .formats.twitter_v1 import TWITTER_V1
+from .formats.twitter_v2 import TWITTER_V2
+from .sentiment import sentiment, wanted
+
+_EVER: str | None = None
+"""Recordings of counts and ids have pauses of any length, and clocks that are their own."""
+_WINDOWS_A_DAY = 288
+
+
+def _volume(rows: Stream) -> Stream:
+    """Everything that is posted, and who posts, in windows of five minutes."""
+    return rows.tumbling("5m", delay="1m", max_ahead=_EVER).agg(
+        posts=total("n"), events=distinct("id"), authors=distinct("author"), sample=sample("text", k=3)
+    )
+
+
+def _trends(rows: Stream) -> Stream:
+    """Each tag, link, word and language with its posts and its authors, in windows of five minutes."""
+    term = pl.element()
+    lists = [
+        pl.col(column).list.eval(pl.struct(pl.lit(kind).alias("kind"), term.alias("term"))).fill_null([])
+        for kind, column in (("tag", "tags"), ("link", "links"), ("words", "words"), ("language", "langs"))
+    ]
+    return (
+        rows.filter(~pl.col("muted"))
+        .with_columns(langs=pl.concat_list("lang").list.drop_nulls())
+        .select("id", "author", "text", found=pl.concat_list(lists))
+        .explode("found")
+        .with_columns(kind=pl.col("found").struct.field("kind"), term=pl.col("found").struct.field("term"))
+        .filter(pl.col("term").is_not_null())
+        .group_by("kind", "term")
+        .tumbling("5m", delay="1m", max_ahead=_EVER)
+        .agg(
+            posts=distinct("id"), authors=distinct("author"), first=first("text"), sample=sample("text", k=3)
+        )
+    )
+
+
+def _top(rows: Stream) -> Stream:
+    """The most frequent of each in an hour."""
+    return (
+        rows.filter(~pl.col("muted"))
+        .tumbling("1h", delay="1m", max_ahead=_EVER)
+        .agg(
+            posts=total("n"),
+            authors=distinct("author"),
+            tags=top_k("tags", k=10),
+            links=top_k("links", k=10),
+            words=top_k("words", k=20),
+            languages=top_k("lang", k=10),
+        )
+    )
+
+
+def _volume_rules(settings: Settings) -> Sequence[Rule]:
+    return [
+        Change(
+            "volume",
+            kind="volume",
+            value="posts",
+            against="ewma",
+            over=7 * _WINDOWS_A_DAY,
+            by="z",
+            above=_number(settings, "surge"),
+            clear=1,
+            release="6h",
+            warm=_WINDOWS_A_DAY,
+            least=_number(settings, "support"),
+            absent=0,
+        )
+    ]
+
+
+def _trend_rules(settings: Settings) -> Sequence[Rule]:
+    return [
+        Burst(
+            "trend",
+            kind="trend",
+            value="authors",
+            above=_number(settings, "burst"),
+            clear=2,
+            least=_number(settings, "support"),
+            over=48,
+            warm=3,
+            cooldown="1h",
+            tell=["posts", "first"],
+        )
+    ]
+
+
+def _earthquake_rules(settings: Settings) -> Sequence[Rule]:
+    share = _number(settings, "share")
+    if not 0 < share <= 1:
+        raise ValueError(
+            f"--set share={settings['share']}: it is the share of all posts, above 0 and up to 1"
+        )
+    return [
+        Earthquake(
+            "earthquake",
+            kind="emergency",
+            value="posts",
+            at_least=1,
+            clear=_number(settings, "rearm"),
+            release=settings["release"],
+            cooldown=settings["cooldown"],
+            times=5,
+            offset=2 * share,
+            tell=["first"],
+        )
+    ]
+
+
+def _sentiment_rules(settings: Settings) -> Sequence[Rule]:
+    return [
+        Change(
+            "swing",
+            kind="sentiment",
+            value="score.p50",
+            against="ewma",
+            over=24,
+            by="distance",
+            above=_number(settings, "swing"),
+            clear=_number(settings, "swing") / 2,
+            warm=4,
+            support={"posts": _number(settings, "support")},
+            cooldown="1h",
+        )
+    ]
+
+
+def _number(settings: Settings, name: str) -> float:
+    try:
+        return float(settings[name])
+    except ValueError:
+        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
+
+
+def _emergencies(settings: Settings) -> Sequence[Outlet]:
+    if not settings["emergency"]:
+        return ()
+    states = {"fired": {"emergency": "earthquake"}, "cleared": {"emergency": "none"}}
+    return [CommandTopic(settings["emergency"], {"earthquake": states})]
+
+
+APP = App(
+    name="trending",
+    title="Social streams: trends, surges, earthquakes, and how posts sound",
+    formats=(JETSTREAM, TWITTER_V1, TWITTER_V2, MASTODON, POSTS, IDS, COUNTS),
+    parts=(
+        AppPart("volume", _volume, _volume_rules),
+        AppPart("trends", _trends, _trend_rules, most=("authors", 10)),
+        AppPart("top", _top),
+        AppPart("earthquakes", shaking, _earthquake_rules, shown=False),
+        AppPart("sentiment", sentiment, _sentiment_rules, wanted=wanted, most=("posts", 10)),
+    ),
+    kinds={"earthquake": Earthquake},
+    settings={
+        "support": "10",
+        "burst": "6",
+        "surge": "10",
+        "swing": "0.4",
+        "share": "1",
+        "rearm": "0.2",
+        "release": "10m",
+        "cooldown": "6h",
+        "emergency": "",
+        "sentiment": "auto",
+    },
+    outlets=_emergencies,
+)

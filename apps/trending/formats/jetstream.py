@@ -1,0 +1,86 @@
+"""Bluesky's Jetstream: one JSON object an event, of which creations of posts are rows.
+
+Source: github.com/bluesky-social/jetstream, README; lexicon app.bsky.feed.post.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.formats.json import json
+from ....operators.formats.json_fields import field
+from ...app import AppFormat, Feed, Message, Settings
+from ...replay import jetstream
+from .recordings import events, is_of
+from .rows import TEXTS, USUAL, of_lists, rows
+
+_FEATURE = pl.Struct({"tag": pl.String, "uri": pl.String})
+_RECORD = pl.Struct(
+    {
+        "text": pl.String,
+        "langs": TEXTS,
+        "tags": TEXTS,
+        "facets": pl.List(pl.Struct({"features": pl.List(_FEATURE)})),
+        "embed": pl.Struct({"external": pl.Struct({"uri": pl.String})}),
+    }
+)
+_POSTED = (pl.col("operation") == "create") & (pl.col("collection") == "app.bsky.feed.post")
+
+
+def _rows(feed: Feed, settings: Settings) -> Stream:
+    value = json(
+        {
+            "did": pl.String,
+            "time_us": pl.Int64,
+            "operation": field("commit.operation", pl.String),
+            "collection": field("commit.collection", pl.String),
+            "rkey": field("commit.rkey", pl.String),
+            # Of what type its fields are depends on the collection.
+            "record": field("commit.record", pl.Binary),
+        }
+    )
+    record = pl.when(_POSTED).then(pl.col("record").cast(pl.String))
+    sent = pl.from_epoch("time_us", time_unit="us").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
+    at = pl.coalesce(record.str.json_path_match("$.createdAt"), sent)
+    stream = Stream.from_kafka(
+        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
+    )
+    stream = stream.filter(_POSTED.fill_null(False))
+    stream = stream.with_columns(record=pl.col("record").cast(pl.String).str.json_decode(_RECORD))
+    post = pl.col("record").struct
+    features = post.field("facets").list.eval(pl.element().struct.field("features").explode())
+    return rows(
+        stream,
+        settings,
+        id=pl.format("at://{}/{}/{}", "did", "collection", "rkey"),
+        author=pl.col("did"),
+        lang=post.field("langs").list.first(),
+        text=post.field("text"),
+        tags=pl.concat_list(of_lists(features, "tag").fill_null([]), post.field("tags").fill_null([])),
+        links=pl.concat_list(
+            of_lists(features, "uri").fill_null([]),
+            post.field("embed").struct.field("external").struct.field("uri"),
+        ),
+    )
+
+
+def _messages(path: Path, settings: Settings) -> Iterator[Message]:
+    for line, event in events(path):
+        sent: Any = event.get("time_us")
+        sent_ms = sent // 1_000 if isinstance(sent, int) else None
+        yield Message(line, str(event.get("did", "")).encode(), sent_ms)
+
+
+JETSTREAM = AppFormat(
+    "jetstream",
+    "Bluesky's Jetstream, one event a message",
+    _rows,
+    lambda path, head: is_of(jetstream, path),
+    _messages,
+    USUAL,
+)

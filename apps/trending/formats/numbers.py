@@ -1,0 +1,111 @@
+"""Where only numbers were kept: how many posts there were, or which; ids tell their own time.
+
+Counts are CSV with a header and a time and a number in each record; ids are one a message, of Tweets.
+"""
+
+from __future__ import annotations
+
+import csv as python_csv
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.formats.csv import csv
+from ...app import AppFormat, Feed, Message, Settings
+from ...replay.recorded import opened
+from ...replay.twitter_v1 import snowflake as sent_at
+from .rows import USUAL, rows
+from .twitter_v1 import snowflake
+
+_ID = re.compile(rb"\d{11,19}")
+_LOOKED_AT = 20
+
+
+def _id_rows(feed: Feed, settings: Settings) -> Stream:
+    at = snowflake(pl.col("id"))
+    stream = Stream.from_kafka(
+        feed.topic,
+        value=csv({"id": pl.Int64}),
+        time=at,
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+    return rows(stream, settings, id=pl.col("id").cast(pl.String))
+
+
+def _id_messages(path: Path, settings: Settings) -> Iterator[Message]:
+    """The ids of a file in the order in which they were given out; before them what has none, as it is.
+
+    Crawls are written page by page, each from the latest to the earliest.
+    """
+    with opened(path) as file:
+        lines = [line.strip() for line in file if line.strip()]
+    ids = []
+    for number, line in enumerate(lines):
+        if found := _ID.search(line):
+            ids.append(int(found[0]))
+        elif number:
+            yield Message(line)
+    for one in sorted(ids):
+        yield Message(str(one).encode(), None, int(sent_at(str(one)).timestamp() * 1_000))
+
+
+def _holds_ids(path: Path, head: bytes) -> bool:
+    if path.suffix.lower() not in (".csv", ".txt", ".tsv", ".gz"):
+        return False
+    with opened(path) as file:
+        lines = [line for line in islice(file, 1, _LOOKED_AT) if line.strip()]
+    return bool(lines) and all(_ID.search(line) and line.lstrip()[:1] not in b"{[" for line in lines)
+
+
+def _count_rows(feed: Feed, settings: Settings) -> Stream:
+    value = csv({settings["time"]: pl.String, settings["value"]: pl.Float64}, header=True)
+    at = pl.col(settings["time"])
+    stream = Stream.from_kafka(
+        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
+    )
+    return rows(stream, settings, n=pl.col(settings["value"]).fill_null(0))
+
+
+def _count_messages(path: Path, settings: Settings) -> Iterator[Message]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        head = file.readline().strip()
+        names = next(python_csv.reader([head]), [])
+        for record in python_csv.reader(file):
+            if record:
+                line = StringIO()
+                python_csv.writer(line, lineterminator="").writerow(record)
+                told = dict(zip(names, record)).get(settings["time"], "")
+                yield Message(f"{head}\n{line.getvalue()}".encode(), None, _ms(told))
+
+
+def _ms(told: str) -> int | None:
+    try:
+        at = datetime.fromisoformat(told)
+    except ValueError:
+        return None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
+
+
+IDS = AppFormat(
+    "ids",
+    "Ids of Tweets, one a message; a recording has one a line, alone or among other columns",
+    _id_rows,
+    _holds_ids,
+    _id_messages,
+    {**USUAL, "about": "earthquake"},
+)
+COUNTS = AppFormat(
+    "counts",
+    "CSV with a header: a time, and how many posts there were",
+    _count_rows,
+    lambda path, head: path.suffix.lower() == ".csv",
+    _count_messages,
+    {**USUAL, "time": "timestamp", "value": "value"},
+)

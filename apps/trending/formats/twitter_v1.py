@@ -1,0 +1,128 @@
+"""Twitter's v1.1 statuses, one JSON object a message, among a stream's notices.
+
+Source: the v1.1 data dictionary, "Tweet object", "Extended Tweets" and "Geo objects" (developer.x.com).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.formats.json import json
+from ....operators.formats.json_fields import field
+from ...app import AppFormat, Feed, Message, Settings
+from ...replay import twitter_v1
+from ...replay.post import Unrecognised
+from .recordings import events, is_of
+from .rows import TIME, USUAL, of_lists, rows, spot
+
+_EPOCH_MS = 1_288_834_974_657
+_NOTICES = ("delete", "limit", "scrub_geo", "status_withheld", "user_withheld", "disconnect", "warning")
+_ENTITIES = {
+    "hashtags": pl.List(pl.Struct({"text": pl.String})),
+    "urls": pl.List(pl.Struct({"expanded_url": pl.String})),
+}
+
+
+def snowflake(number: pl.Expr) -> pl.Expr:
+    """When Twitter gave out an id; null of one from before November 2010, which doesn't tell."""
+    known = pl.when(number >= 1 << 34).then(number)
+    return pl.from_epoch((known // (1 << 22)) + _EPOCH_MS, time_unit="ms").cast(TIME)
+
+
+def _rows(feed: Feed, settings: Settings) -> Stream:
+    entities = {
+        f"{name}{at}": field([*path, "entities", name], kind)
+        for at, path in enumerate(_WITH_ENTITIES)
+        for name, kind in _ENTITIES.items()
+    }
+    value = json(
+        {
+            "id_str": field("id_str", pl.String, text=True),
+            "id": field("id", pl.String, text=True),
+            "created_at": pl.String,
+            "timestamp_ms": field("timestamp_ms", pl.Int64, text=True),
+            "user_id": field("user.id_str", pl.String, text=True),
+            "user_number": field("user.id", pl.String, text=True),
+            "user_name": field("user.screen_name", pl.String),
+            "text": pl.String,
+            "full_text": pl.String,
+            "extended_text": field("extended_tweet.full_text", pl.String),
+            "lang": pl.String,
+            "retweeted": field("retweeted_status.id", pl.Int64),
+            "point": field("coordinates.coordinates", pl.List(pl.Float64)),
+            "place_name": field("place.full_name", pl.String),
+            "box": field("place.bounding_box.coordinates", pl.List(pl.List(pl.List(pl.Float64)))),
+            **entities,
+            **dict.fromkeys(_NOTICES, pl.Binary),
+        }
+    )
+    number = pl.coalesce("id_str", "id")
+    author = pl.coalesce("user_id", "user_number", "user_name")
+    said = pl.col("created_at").str.to_datetime(
+        "%a %b %d %H:%M:%S %z %Y", time_unit="us", time_zone="UTC", strict=False
+    )
+    stamp = pl.from_epoch("timestamp_ms", time_unit="ms").cast(TIME)
+    told = pl.coalesce(stamp, said, snowflake(number.cast(pl.Int64, strict=False)))
+    at = pl.when(author.is_not_null() & number.is_not_null()).then(told)
+    stream = Stream.from_kafka(
+        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
+    )
+    notice = pl.any_horizontal(*(pl.col(name).is_not_null() for name in _NOTICES))
+    stream = stream.filter(~(notice & author.is_null()))
+    text = pl.coalesce("extended_text", "full_text", "text")
+    corners = pl.col("box").list.first()
+    middle = [corners.list.eval(pl.element().list.get(at, null_on_oob=True)).list.mean() for at in (1, 0)]
+    point = [pl.col("point").list.get(at, null_on_oob=True) for at in (1, 0)]
+    return rows(
+        stream,
+        settings,
+        id=number,
+        author=author,
+        lang=pl.col("lang"),
+        text=text,
+        tags=of_lists(_fullest("hashtags"), "text"),
+        links=of_lists(_fullest("urls"), "expanded_url"),
+        place=pl.col("place_name"),
+        spot=pl.coalesce(spot(*point), spot(*middle)),
+        repost=pl.col("retweeted").is_not_null() | text.str.starts_with("RT @"),
+    )
+
+
+_WITH_ENTITIES: tuple[tuple[str, ...], ...] = (
+    ("retweeted_status", "extended_tweet"),
+    ("retweeted_status",),
+    ("extended_tweet",),
+    (),
+)
+"""Where entities stand, those of the whole text first: a retweet's own are cut off with its text."""
+
+
+def _fullest(name: str) -> pl.Expr:
+    return pl.coalesce(*(pl.col(f"{name}{at}") for at in range(len(_WITH_ENTITIES))))
+
+
+def _messages(path: Path, settings: Settings) -> Iterator[Message]:
+    for line, event in events(path):
+        sent: datetime | None = None
+        author = ""
+        try:
+            post, sent = twitter_v1.post(event)
+            author = post["author"]
+        except (Unrecognised, AttributeError, TypeError, KeyError):
+            pass
+        yield Message(line, author.encode(), None if sent is None else int(sent.timestamp() * 1_000))
+
+
+TWITTER_V1 = AppFormat(
+    "twitter-v1",
+    "Twitter v1.1 statuses, as its streams sent them and archives keep them",
+    _rows,
+    lambda path, head: is_of(twitter_v1, path),
+    _messages,
+    USUAL,
+)

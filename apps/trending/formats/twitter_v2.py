@@ -1,0 +1,107 @@
+"""Twitter's v2 Tweets, one a message: wrapped with what they include, as its streams send them, or bare.
+
+Source: the v2 data dictionary, "Tweet object" and "Place object" (developer.x.com).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.formats.json import json
+from ....operators.formats.json_fields import field
+from ...app import AppFormat, Feed, Message, Settings
+from ...replay import twitter_v2
+from ...replay.post import Unrecognised
+from .recordings import encoded, events, is_of
+from .rows import TIME, USUAL, of_lists, rows, spot
+from .twitter_v1 import snowflake
+
+_TWEET: dict[str, Any] = {
+    "id": pl.String,
+    "text": pl.String,
+    "author_id": pl.String,
+    "lang": pl.String,
+    "created_at": TIME,
+    "entities.hashtags": pl.List(pl.Struct({"tag": pl.String})),
+    "entities.urls": pl.List(pl.Struct({"expanded_url": pl.String})),
+    "referenced_tweets": pl.List(pl.Struct({"type": pl.String})),
+    "geo.coordinates.coordinates": pl.List(pl.Float64),
+    "geo.place_id": pl.String,
+}
+_BOX = pl.Struct({"bbox": pl.List(pl.Float64)})
+_PLACES = pl.List(pl.Struct({"id": pl.String, "full_name": pl.String, "geo": _BOX}))
+
+
+def _rows(feed: Feed, settings: Settings) -> Stream:
+    wrapped = {path: field(f"data.{path}", kind) for path, kind in _TWEET.items()}
+    bare = {f"bare.{path}": field(path, kind) for path, kind in _TWEET.items()}
+    value = json({**wrapped, **bare, "places": field("includes.places", _PLACES)})
+    tweet = {path: pl.coalesce(path, f"bare.{path}") for path in _TWEET}
+    at = pl.coalesce(tweet["created_at"], snowflake(tweet["id"].cast(pl.Int64, strict=False)))
+    stream = Stream.from_kafka(
+        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
+    )
+    stream = stream.select(
+        places=pl.col("places"), **{name: one for name, one in tweet.items() if name != "created_at"}
+    )
+    # A Tweet includes its own place, and at most that of a Tweet that it names: its own comes first.
+    place = pl.col("places").list.first()
+    own = pl.when(place.struct.field("id") == pl.col("geo.place_id")).then(place)
+    box = own.struct.field("geo").struct.field("bbox")
+    west, south, east, north = (box.list.get(at, null_on_oob=True) for at in range(4))
+    point = [pl.col("geo.coordinates.coordinates").list.get(at, null_on_oob=True) for at in (1, 0)]
+    return rows(
+        stream,
+        settings,
+        id=pl.col("id"),
+        author=pl.col("author_id"),
+        lang=pl.col("lang"),
+        text=pl.col("text"),
+        tags=of_lists(pl.col("entities.hashtags"), "tag"),
+        links=of_lists(pl.col("entities.urls"), "expanded_url"),
+        place=own.struct.field("full_name"),
+        spot=pl.coalesce(spot(*point), spot((south + north) / 2, (west + east) / 2)),
+        repost=of_lists(pl.col("referenced_tweets"), "type").list.contains("retweeted"),
+    )
+
+
+def _messages(path: Path, settings: Settings) -> Iterator[Message]:
+    for line, event in events(path):
+        if not isinstance(event.get("data"), list):
+            yield _message(line, event)
+            continue
+        for one in event["data"]:
+            whole = {"data": one, "includes": {"places": _places(event, one)}}
+            yield _message(encoded(whole), whole)
+
+
+def _places(page: dict[str, Any], tweet: Any) -> list[Any]:
+    """The place of a Tweet, of all those that its page includes."""
+    try:
+        named = tweet["geo"]["place_id"]
+        return [place for place in page["includes"]["places"] if place["id"] == named]
+    except (KeyError, TypeError):
+        return []
+
+
+def _message(line: bytes, event: dict[str, Any]) -> Message:
+    try:
+        post, sent = twitter_v2.post(event)
+    except (Unrecognised, AttributeError, TypeError, KeyError):
+        return Message(line)
+    return Message(line, post["author"].encode(), int(sent.timestamp() * 1_000))
+
+
+TWITTER_V2 = AppFormat(
+    "twitter-v2",
+    "Twitter v2 Tweets: streamed objects, pages of a search, or bare",
+    _rows,
+    lambda path, head: is_of(twitter_v2, path),
+    _messages,
+    USUAL,
+)

@@ -1,0 +1,68 @@
+"""Words, muted posts and what stands in every format's rows, against plain Python."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from streamgauge.apps.trending.formats.posts import POSTS
+from streamgauge.apps.trending.formats.stop_words import STOP_WORDS
+
+from .rows import rows_of
+
+TEXTS = (
+    "Big earthquake in Costa Rica!! https://t.co/x @bob it's HUGE #now",
+    "don't stop, well-known café 2026 über-groß",
+    "地震だ 揺れた",
+    "",
+    "x " + "y" * 40,
+    "rain rain go away",
+)
+
+
+def post(number: int, text: str | None, tags: list[str]) -> dict:
+    return {
+        "id": str(number),
+        "kind": "post",
+        "author": "ann",
+        "created_at": "2026-06-01T12:00:00Z",
+        "text": text,
+        "tags": tags,
+    }
+
+
+def words_in(text: str, most: int) -> list[str]:
+    plain = re.sub(r"https?://\S+|www\.\S+|[@#]\S+", " ", text.lower())
+    words = [
+        word
+        for word in re.findall(r"[^\W_][\w'’-]*", plain)
+        if 2 <= len(word) <= 30 and word not in STOP_WORDS and not word.isdigit()
+    ]
+    runs = [" ".join(pair) for pair in pairwise(words)] if most > 1 else []
+    return list(dict.fromkeys(words + runs)) if most else []
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_words_are_those_that_plain_python_finds(most: int) -> None:
+    values = [post(number, text, []) for number, text in enumerate(TEXTS)]
+    rows, _, _ = rows_of(POSTS, values, {"words": str(most)})
+    assert [row["words"] for row in rows] == [words_in(text, most) for text in TEXTS]
+
+
+def test_tags_are_folded_and_stand_once_and_muted_posts_are_marked() -> None:
+    values = [
+        post(1, "all about Cats", ["Rain", "rain", ""]),
+        post(2, "dogs", ["SPOILER"]),
+        post(3, None, []),
+    ]
+    rows, account, _ = rows_of(POSTS, values, {"muted": "#spoiler, cats"})
+    assert [row["tags"] for row in rows] == [["rain"], ["spoiler"], []]
+    assert [row["muted"] for row in rows] == [True, True, False]
+    assert account.counted == 3
+
+
+def test_a_wrong_setting_is_said() -> None:
+    with pytest.raises(ValueError, match="--set words=many: it is a number of words in a row from 0 to 3"):
+        rows_of(POSTS, [], {"words": "many"})

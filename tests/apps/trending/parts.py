@@ -1,0 +1,39 @@
+"""A part of the app over messages, its rules as they come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from streamgauge import Alert, StreamTester
+from streamgauge.apps.app import Feed
+from streamgauge.apps.registry import app_of
+from streamgauge.apps.running.asked import Job
+from streamgauge.apps.running.outcome import AlertList
+
+MINUTE = timedelta(minutes=1)
+
+
+def post(at: datetime, author: str, text: str = "", *tags: str, **more: Any) -> dict[str, Any]:
+    told = {"id": f"{author}/{at.timestamp()}", "kind": "post", "author": author, "lang": "en"}
+    return {**told, "created_at": at.isoformat(), "text": text, "tags": tags, **more}
+
+
+def ran(
+    part: str, values: Sequence[Any], form: str = "posts", given: Mapping[str, str] | None = None
+) -> tuple[StreamTester, list[Alert]]:
+    """A part of the app over messages, its rules as they come."""
+    job = Job.of(app_of("trending"), form, given or {})
+    (asked,) = (one for one in job.parts if one.name == part)
+    told = AlertList()
+    alerting = job.alerting(asked, [told])
+    stream = job.streams(Feed("posts", "localhost:1"))[part]
+    tester = StreamTester(stream, sinks=[] if alerting is None else [alerting], start=datetime.now(UTC))
+    messages = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in values]
+    for low in range(0, len(messages), 20_000):
+        tester.feed_messages(messages[low : low + 20_000])
+    tester.finish()
+    assert tester.account.dead_lettered == 0 and tester.account.balanced, tester.refused[:3]
+    return tester, told.alerts

@@ -1,0 +1,75 @@
+"""Posts of people who feel the ground shake: told on time, with where they come from; others are not."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from streamgauge.apps.registry import app_of
+from streamgauge.apps.running.asked import Job
+
+from .formats.test_twitter_v1 import PLACE, status
+from .parts import ran
+from .posts import NOON
+
+
+def test_posts_of_a_quake_are_told_with_where_they_come_from() -> None:
+    usual = [status(n, "lovely morning", user={"id_str": str(n)}) for n in range(20)]
+    shaken = [
+        status(100 + n, text, user={"id_str": str(n)}, place=PLACE)
+        for n, text in enumerate(["TEMBLOR!!", "tembló fuerte", "earthquake!!", "omg earthquake", "sismo"])
+    ]
+    news = [status(200 + n, f"earthquake https://news/{n}", user={"id_str": str(n)}) for n in range(9)]
+    retweets = [status(300 + n, "RT @x: earthquake!!", user={"id_str": str(n)}) for n in range(9)]
+    long = [status(400 + n, "earthquake " + "word " * 20, user={"id_str": str(n)}) for n in range(9)]
+    stamp = 1_539_202_764_000
+    told = [{**one, "timestamp_ms": str(stamp + n * 60_000)} for n, one in enumerate(usual + news)]
+    for others in (retweets, long):
+        told += [{**one, "timestamp_ms": str(stamp + 5_000_000 + n * 900)} for n, one in enumerate(others)]
+    _, alerts = ran("earthquakes", told, "twitter-v1")
+    assert alerts == []
+    begin = stamp + 6_000_000
+    felt = [{**one, "timestamp_ms": str(begin + n * 3_000)} for n, one in enumerate(shaken)]
+    opening = {**shaken[0], "id_str": "99", "timestamp_ms": str(stamp)}
+    _, alerts = ran("earthquakes", [opening, *told, *felt], "twitter-v1", {"emergency": "alarms"})
+    fired = [alert for alert in alerts if alert.state == "fired"]
+    (alert,) = fired
+    assert alert.kind == "emergency" and begin < alert.at_us / 1_000 <= begin + 9_000
+    assert "from around 9.9, -84.1 (3 places, half within 0 km)" in alert.why
+    job = Job.of(app_of("trending"), "twitter-v1", {"emergency": "alarms"})
+    (outlet,) = job.app.outlets(job.settings)
+    (sent,) = outlet.messages(alert)
+    assert json.loads(sent.value)["command"] == {"emergency": "earthquake"}
+
+
+def test_the_share_of_the_stream_scales_the_onset() -> None:
+    stamps = [0, 3_600, 7_200, 9_000, 9_001]
+    ids = [
+        str(((NOON.timestamp() + at) * 1_000 - 1_288_834_974_657).__int__() << 22).encode() for at in stamps
+    ]
+    for share, fires in (("1", 0), ("0.5", 1)):
+        _, alerts = ran("earthquakes", ids, "ids", {"share": share})
+        assert len([alert for alert in alerts if alert.state == "fired"]) == fires
+
+
+@pytest.mark.parametrize(
+    ("file", "origin", "within"),
+    [
+        ("2012_Costa_Rica", "2012-09-05T14:42:07+00:00", 233),
+        ("2012_Guatemala", "2012-11-07T16:35:47+00:00", 127),
+    ],
+)
+def test_recorded_quakes_are_told_on_time_and_none_before(
+    recordings: Path, file: str, origin: str, within: int
+) -> None:
+    path = recordings / "social" / f"{file}_earthquake-tweetids_entire_period.csv"
+    job = Job.of(app_of("trending"), recording=path)
+    begin = datetime.fromisoformat(origin).timestamp()
+    messages = list(job.form.messages(path, job.settings))
+    early = [message.value for message in messages if message.sent_ms / 1_000 < begin + 600]
+    _, alerts = ran("earthquakes", early, job.form.name)
+    assert 0 < alerts[0].at_us / 1e6 - begin <= within and alerts[0].state == "fired"
+    assert len([alert for alert in alerts if alert.state == "fired"]) == 1
