@@ -15,6 +15,7 @@ from ...operators.rules.beyond import Beyond
 from ...operators.rules.rule import Rule
 from ..app import App, AppPart, Settings
 from .cuts.sets import SETS
+from .example import EXAMPLE
 from .formats import FORMATS
 from .rules import Candidate, Watch
 
@@ -141,4 +142,5 @@ APP = App(
     ),
     kinds={"candidate": Candidate, "watch": Watch},
     settings={"known": "", "watch": "", "radius": "2", "flash": "2.5"},
+    example=EXAMPLE,
 )
