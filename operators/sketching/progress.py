@@ -99,6 +99,11 @@ class Progress:
         return self._sketcher.kept_bytes
 
     @property
+    def count_bytes(self) -> int:
+        """As much of it as windows by count need."""
+        return self._sketcher.count_bytes
+
+    @property
     def reads_from(self) -> int:
         """The next offset that it needs: `next`, unless there are rows before it to recall."""
         return self._recalled if self._recalled < self._begin else self.next

@@ -150,6 +150,11 @@ class Sketcher:
         """
         return sum(kept.size for kept in (self._once, self._meeting, self._counts) if kept is not None)
 
+    @property
+    def count_bytes(self) -> int:
+        """The memory of the places of groups in their open windows by count."""
+        return 0 if self._counts is None else self._counts.size
+
     def go_on(self, known: OpenCounts) -> None:
         """Note how many rows groups have in their open windows by count."""
         assert self._counts is not None

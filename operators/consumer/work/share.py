@@ -18,6 +18,7 @@ from ...sketching.remarks_by_source import RemarksBySource
 from ...sketching.sent_rows import outgoing
 from ..group.co_partitioning import check_partners, partners_of
 from ..log.tail import Ends
+from ..merge.limits import StateLimitError
 from ..plan import Plan
 from .counted import Beginnings
 from .idleness import HighWatermarks, Idleness
@@ -59,6 +60,19 @@ class StreamShare:
     def kept_bytes(self) -> int:
         """The memory of the ids that it has seen."""
         return sum(own.kept_bytes for own in list(self.progress.values()))
+
+    def keep_within(self) -> None:
+        """Raise `StateLimitError` if windows by count need more than `state_bytes` of this worker's memory.
+
+        Their rows are in the table topic, but it must know how many each group has.
+        """
+        limit = self.plan.options.state_bytes
+        if limit is not None and (taken := sum(own.count_bytes for own in self.progress.values())) > limit:
+            raise StateLimitError(
+                f"how many rows each group has in its open window by count takes {taken:,} bytes of a "
+                f"worker's memory, and state_bytes allows {limit:,}. Nothing is lost: a run with a higher "
+                "state_bytes, or with more workers, goes on from here; fewer keys take less"
+            )
 
     @property
     def holds_much(self) -> bool:

@@ -129,6 +129,8 @@ class Worker:
             self._look_for_topics()
             self._take_up(self._membership.assigned - self._inputs)
             self._read()
+            for share in self._shares.values():
+                share.keep_within()
             due = self._clock() >= self._due
             if due or self._holds_much() or self._all_read():
                 self._look_for_silence(anew=due)

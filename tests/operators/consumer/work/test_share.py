@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 from streamgauge.operators.consumer.log.tail import Ends
+from streamgauge.operators.consumer.merge.limits import StateLimitError
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.consumer.work.idleness import HighWatermarks
@@ -18,8 +20,11 @@ from streamgauge.operators.sketching.position import Input, Position
 WHERE, OTHER = Input("posts", 0), Input("posts", 1)
 
 
-def share(**options: object) -> StreamShare:
-    stream = Stream.from_kafka("posts", value=json({"n": pl.Int64})).tumbling("1m").agg(posts=count())
+ROWS = Stream.from_kafka("posts", value=json({"n": pl.Int64}))
+TUMBLING = ROWS.tumbling("1m").agg(posts=count())
+
+
+def share(stream: Stream = TUMBLING, **options: object) -> StreamShare:
     plan = Plan(stream, "group", "table", {"posts": 2}, options=RunOptions(**options), name="a")
     ends = HighWatermarks(lambda: None)
     return StreamShare(plan, stream, lambda: None, lambda: False, ends, lambda: 0.0)
@@ -79,3 +84,20 @@ def test_a_partition_is_read_where_the_stream_is_and_rests_at_its_end() -> None:
     assert found.progress[WHERE].next == 5 and not found.all_read
     found.pass_gaps({("posts", 0): 6})
     assert found.progress[WHERE].next == 6 and found.all_read
+
+
+def test_what_windows_by_count_need_in_memory_is_within_the_limit_of_the_state() -> None:
+    by_count = ROWS.group_by("n").count_window(10).agg(posts=count())
+    found = share(by_count, state_bytes=1_000_000, at_limit="spill")
+    found.take_up({WHERE: Ends(Position(0))})
+    found.keep_within()
+    take(found, messages(0, 0, *(b'{"n": %d}' % n for n in range(50_000))))
+    with pytest.raises(StateLimitError, match=r"by count takes [0-9,]+ bytes of a worker"):
+        found.keep_within()
+    # Groups between two windows are none of it: nine rows more of each, and their windows are full.
+    full = share(by_count, state_bytes=1_000_000)
+    full.take_up({WHERE: Ends(Position(0))})
+    for n in range(100):
+        take(full, messages(0, n * 5_000, *(b'{"n": %d}' % (n * 500 + m // 10) for m in range(5_000))))
+        full.deltas(None, {}, {})
+    full.keep_within()
