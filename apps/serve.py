@@ -74,8 +74,8 @@ def serve(
 
         streamgauge serve --group by-minute --host 0.0.0.0 --token-file token --state /var/lib/streamgauge
 
-    With `--app` it also shows the app's page, at its address: what fired and why, and pictures of what its
-    live run counts (docs/page.md). The settings and rules of the run tell the page the limits that it draws.
+    A browser at its address is shown a page of all that (docs/page.md); with `--app` that of an app: what
+    fired and why, and what its live run counts. The settings and rules of the run tell it the limits to draw.
 
         streamgauge serve --app iot --group iot-sensors --set limit=78
     """
@@ -109,7 +109,7 @@ def serve(
         _new(tables, name)
         tables[name] = LiveTable(name, keep_us, keep_bytes)
     service = Service(tables, threads=threads, seconds=seconds)
-    routes = page_routes(service, shown.apps) if shown.apps else ()
+    routes = page_routes(service, shown.apps)
     server = QueryServer(service, host, port, token, routes, OPEN_TO_ALL)
     # uvicorn ends in order at a signal, and raises it again then.
     with in_order() as stack, suppress(KeyboardInterrupt):
@@ -118,8 +118,7 @@ def serve(
             stack.callback(TableFollower(name, settings, tables[name], saved).close)
         shown.follow(settings, stack)
         told = f"{', '.join(tables)} at {server.url}; what can be asked: {server.url}/docs"
-        if shown.apps:
-            told = f"{', '.join(one.app.name for one in shown.apps)}: the page is {server.url}/\n{told}"
+        told += f"\nthe page of {', '.join(one.app.name for one in shown.apps) or 'all of it'}: {server.url}/"
         print(told, file=sys.stderr, flush=True)
         server.run()
 

@@ -33,6 +33,7 @@ TOGETHER = {
     "apps/kafka/running.py": "apps/kafka/test_command.py",
     "apps/kafka/status.py": "apps/kafka/test_command.py",
     "apps/page/changes.py": "apps/page/test_routes.py",
+    "apps/page/of_table.py": "apps/page/test_routes.py",
     "apps/page/served_app.py": "apps/page/test_routes.py",
     "apps/replay/command.py": "apps/topics/test_tail.py",
     "apps/replay/jetstream.py": "apps/replay/test_recorded.py",

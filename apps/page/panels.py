@@ -10,7 +10,7 @@ Where a key has been chosen on the page, such as one sensor, panels whose part h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Against = Literal["share", "change", "factor"]
@@ -159,11 +159,21 @@ class ImagesPanel:
 
 @dataclass(frozen=True)
 class FunnelPanel:
-    """What is left after each of several stages: exact counts, from all to few, with their headings."""
+    """What is left after each of several stages: exact counts, from all to few.
+
+    Either `stages` are counts of one part, with their headings. Or each group of the part is what one stage
+    felled: the key `by` names the stage, or `passed` what all of them let through, `order` is the key that
+    puts stages in their order, `value` the count, and there is a funnel for each value of the key `each`.
+    """
 
     title: str
     part: str
-    stages: Mapping[str, str]
+    stages: Mapping[str, str] = field(default_factory=dict)
+    value: str = ""
+    by: str = ""
+    order: str = ""
+    passed: str = "passed"
+    each: str = ""
 
 
 @dataclass(frozen=True)
@@ -204,12 +214,12 @@ def paths(panel: Panel) -> set[str]:
     found: set[str] = set()
     for name in _NAMING:
         told = getattr(panel, name, "")
-        found |= {told} if isinstance(told, str) else set(told)
+        found |= {told.removeprefix("-")} if isinstance(told, str) else set(told)
     return found - {""}
 
 
 _NAMING = (
     *("value", "by", "to", "lower", "upper", "samples", "columns", "each", "magnitude", "error", "limit"),
-    *("band", "longitude", "latitude", "label", "images", "stages"),
+    *("band", "order", "longitude", "latitude", "label", "images", "stages"),
 )
 """The fields that name keys or values."""

@@ -4,7 +4,7 @@
 |---|---|
 | `/`, `/app/NAME` | the page |
 | `/page/VERSION/…` | its files: they never change under their names, and may be kept |
-| `/apps`, `/apps/NAME` | the apps; one with its panels and rules |
+| `/apps`, `/apps/NAME` | the apps, and tables of none; one with its panels and rules |
 | `/apps/NAME/alerts` | what fired, the latest first |
 | `/apps/NAME/changes` | server-sent events: how far the tables are, and that something fired |
 
@@ -14,7 +14,8 @@ All numbers come from the server's own questions.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from starlette.staticfiles import StaticFiles
 from ...operators.serving.http.problems import Problem
 from ...operators.serving.http.service import Service
 from .changes import PageChanges
+from .of_table import of_table
 from .served_app import ServedApp
 
 OPEN_TO_ALL = ("/app/", "/page/")
@@ -43,15 +45,15 @@ _MOST_EVENTS = 500
 
 
 def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
-    """The routes of a page for these apps, whose tables are the service's."""
-    by_name = {one.app.name: one for one in apps}
+    """The routes of a page for these apps, whose tables are the service's; its other tables have one, too."""
+    shown = _Shown(service, {one.app.name: one for one in apps})
     bound: dict[str, Any] = {
         "/": _page,
         "/app/{app}": _page,
-        "/apps": partial(_apps, by_name),
-        "/apps/{app}": partial(_app, by_name),
-        "/apps/{app}/alerts": partial(_alerts, by_name),
-        "/apps/{app}/changes": partial(_changes, service, by_name),
+        "/apps": partial(_apps, shown),
+        "/apps/{app}": partial(_app, shown),
+        "/apps/{app}/alerts": partial(_alerts, shown),
+        "/apps/{app}/changes": partial(_changes, shown),
     }
     files = Mount(f"/page/{version()}", _Files(directory=str(_FILES)))
     return [*(Route(path, endpoint) for path, endpoint in bound.items()), files]
@@ -79,21 +81,46 @@ class _Files(StaticFiles):
         return found
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """What there is a page of."""
+
+    service: Service
+    apps: Mapping[str, ServedApp]
+
+    def names(self) -> dict[str, str]:
+        """The apps and the tables of none, with their titles."""
+        taken = {table for one in self.apps.values() for table in one.tables.values()}
+        tables = [name for name in self.service.tables if name not in taken and name not in self.apps]
+        titles = {name: one.app.title for name, one in self.apps.items()}
+        return {**titles, **{name: f"The table {name}" for name in tables}}
+
+    def named(self, request: Request) -> ServedApp:
+        """What a request is about. Raises `Problem`, and `NotReady` for a table of which nothing is known."""
+        name, known = request.path_params["app"], self.names()
+        if name in self.apps:
+            return self.apps[name]
+        if name not in known:
+            there = ", ".join(known) or "none"
+            raise Problem(404, "No such app", f"there is no app {name!r} here; there are {there}")
+        return of_table(self.service.tables[name])
+
+
 async def _page(request: Request) -> Response:
     html = (_FILES / "page.html").read_text().replace("VERSION", version())
     return HTMLResponse(html, headers={**_ONLY_OURS, "Cache-Control": "no-cache"})
 
 
-async def _apps(apps: dict[str, ServedApp], request: Request) -> Response:
-    return _fresh({"apps": [{"name": name, "title": one.app.title} for name, one in apps.items()]})
+async def _apps(shown: _Shown, request: Request) -> Response:
+    return _fresh({"apps": [{"name": name, "title": title} for name, title in shown.names().items()]})
 
 
-async def _app(apps: dict[str, ServedApp], request: Request) -> Response:
-    return _fresh(_named(apps, request).described())
+async def _app(shown: _Shown, request: Request) -> Response:
+    return _fresh(shown.named(request).described())
 
 
-async def _alerts(apps: dict[str, ServedApp], request: Request) -> Response:
-    log = _named(apps, request).alerts
+async def _alerts(shown: _Shown, request: Request) -> Response:
+    log = shown.named(request).alerts
     last = request.query_params.get("last", "200")
     if not last.isascii() or not last.isdigit() or not 1 <= int(last) <= _MOST_EVENTS:
         raise Problem(
@@ -104,17 +131,8 @@ async def _alerts(apps: dict[str, ServedApp], request: Request) -> Response:
     return _fresh(log.told(int(last)))
 
 
-async def _changes(service: Service, apps: dict[str, ServedApp], request: Request) -> Any:
-    return PageChanges(service, _named(apps, request), request.headers.get("last-event-id"))
-
-
-def _named(apps: dict[str, ServedApp], request: Request) -> ServedApp:
-    name = request.path_params["app"]
-    if name not in apps:
-        raise Problem(
-            404, "No such app", f"there is no app {name!r} here; there are {', '.join(apps) or 'none'}"
-        )
-    return apps[name]
+async def _changes(shown: _Shown, request: Request) -> Any:
+    return PageChanges(shown.service, shown.named(request), request.headers.get("last-event-id"))
 
 
 def _fresh(told: Any) -> Response:

@@ -5,7 +5,7 @@ import { el, empty, put } from "./dom.js";
 import { lines, number, spread } from "./lines.js";
 import { map } from "./map.js";
 import { images, lightcurve } from "./objects.js";
-import { SPANS, length } from "./questions.js";
+import { SPANS, length, usual } from "./questions.js";
 import { Refused, follow, get, tokenBy } from "./server.js";
 import { status } from "./status.js";
 import { funnel, ranked, rows, samples } from "./tables.js";
@@ -19,7 +19,8 @@ const top = document.getElementById("top");
 const main = document.getElementById("main");
 const asked = new URLSearchParams(location.search);
 const focus = Object.fromEntries([...asked].filter(([name]) => name.startsWith("key.")).map(([name, value]) => [name.slice(4), value]));
-let span = SPANS.some(([one]) => one === asked.get("span")) ? asked.get("span") : "1h";
+let span = SPANS.some(([one]) => one === asked.get("span")) ? asked.get("span") : null;
+let chose = span !== null;
 let apps = [];
 let shown = null;
 
@@ -39,7 +40,7 @@ tokenBy(() => new Promise((given) => {
 
 function remember() {
   const query = new URLSearchParams();
-  if (span !== "1h") query.set("span", span);
+  if (chose) query.set("span", span);
   for (const [name, value] of Object.entries(focus)) query.set(`key.${name}`, value);
   const address = location.pathname + (query.size ? `?${query}` : "");
   history.replaceState(null, "", address);
@@ -47,7 +48,7 @@ function remember() {
 
 function head(name) {
   const tabs = apps.map((app) => el("a", { href: `/app/${encodeURIComponent(app.name)}`, "aria-current": app.name === name ? "page" : null }, app.name));
-  const spans = SPANS.map(([value, said]) => el("button", { "aria-pressed": String(value === span), onclick: () => { span = value; changed(); } }, said));
+  const spans = SPANS.map(([value, said]) => el("button", { "aria-pressed": String(value === span), onclick: () => { span = value; chose = true; changed(); } }, said));
   put(top,
     el("a", { class: "brand", href: "/" }, "streamgauge"),
     el("nav", { "aria-label": "Apps" }, tabs),
@@ -105,6 +106,10 @@ async function show(app) {
   const update = gently(async () => {
     const found = await Promise.all(Object.keys(described.parts).map(async (name) => [name, await table(name).catch((error) => ({ waiting: error.message }))]));
     const waiting = Object.fromEntries(found.map(([name, one]) => [name, one.columns ? null : one.waiting]));
+    if (span === null) {
+      span = usual(Object.values(parts).map((part) => part.table));
+      head(app.name);
+    }
     await Promise.all([...panels.map((panel) => panel.update(waiting)), fired?.update()]);
     main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
   });
@@ -171,10 +176,15 @@ async function begin() {
   head(app?.name);
   if (app) return show(app);
   if (name !== null) put(main, empty(`There is no app ${name} here`, `There are: ${apps.map((one) => one.name).join(", ") || "none"}.`));
-  else put(main, empty("No app is shown here", "Start the server with --app, such as: streamgauge serve --app iot --group iot-sensors. Its tables can be asked at /docs."));
+  else put(main, empty("No app is shown here", "Start the server with --app or --group, such as: streamgauge serve --app iot --group iot-sensors."));
 }
 
-begin().catch((error) => {
-  console.error(error);
-  put(main, empty("The page can't be drawn", error.message));
-});
+function again() {
+  begin().catch((error) => {
+    put(main, empty("The page can't be drawn yet", error.message));
+    if (error instanceof Refused && error.status === 503) setTimeout(again, SLOWLY);
+    else console.error(error);
+  });
+}
+
+again();

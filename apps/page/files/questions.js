@@ -9,6 +9,16 @@ const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10080];
 
 export const SPANS = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["1d", "1 d"], ["7d", "7 d"], ["", "all"]];
 
+/** The span to begin with: all of a recording; of a stream that goes on, the shortest that has all, or a day. */
+export function usual(tables) {
+  const times = (name) => tables.map((table) => moment(table[name])).filter((at) => at !== null);
+  if (!times("to").length) return "1h";
+  const end = Math.max(...times("to"));
+  if (Date.now() / 1000 - end > 2 * 86400) return "";
+  const known = end - Math.min(...times("from"));
+  return SPANS.find(([span]) => span && known <= seconds(span) && ["1h", "6h", "1d"].includes(span))?.[0] ?? "1d";
+}
+
 /** The length of a part's windows in seconds, null where they have none. */
 export function length(table) {
   const lasting = table.lasting;

@@ -179,22 +179,47 @@ export function funnel(panel, context) {
     node: place,
     async update() {
       const part = context.part(panel.part);
-      const stages = Object.entries(panel.stages);
-      const answer = await total(part, [...new Set(stages.map(([path]) => column(path)))], [], context);
-      const row = answer.rows[0];
-      if (!row) return put(place, empty(NOTHING, LONGER));
-      const counts = stages.map(([path]) => figure(row, path)?.value ?? 0);
-      const list = stages.map(([, heading], at) => {
-        const lost = at ? counts[at - 1] - counts[at] : 0;
-        const share = counts[0] ? (100 * counts[at]) / counts[0] : 0;
-        return el(
-          "li", {},
-          el("div", { class: "line" }, el("span", { class: "name" }, heading), el("span", { class: "value" }, told(counts[at]), " ", el("small", {}, at ? `${told(share)}% left, −${told(lost)}` : "")),
-            el("span", { class: "bar", "aria-hidden": "true" }, el("i", { class: "fill", css: { left: "0", width: `${share}%` } }))),
-        );
-      });
-      put(place, el("ol", { class: "ranked funnel" }, list));
+      const funnels = await (panel.by ? felled(panel, part, context) : stages(panel, part, context));
+      if (!funnels.length) return put(place, empty(NOTHING, LONGER));
+      put(place, funnels.map(([name, left]) => [name && el("h3", {}, name), el("ol", { class: "ranked funnel" }, left.map(stage))]).flat());
       return over(part, context);
     },
   };
+}
+
+/** One funnel: what is left at each stage, by the stages' own counts. */
+async function stages(panel, part, context) {
+  const named = Object.entries(panel.stages);
+  const answer = await total(part, [...new Set(named.map(([path]) => column(path)))], [], context);
+  const row = answer.rows[0];
+  return row ? [["", named.map(([path, heading]) => [heading, figure(row, path)?.value ?? 0])]] : [];
+}
+
+/** A funnel for each value of a key: what is left after each stage, by the counts of what each felled. */
+async function felled(panel, part, context) {
+  const keys = [...new Set([panel.each, panel.order, panel.by].filter(Boolean))];
+  const answer = await total(part, [column(panel.value)], keys, context);
+  const groups = Map.groupBy(answer.rows, (row) => (panel.each ? text(row[panel.each]) : ""));
+  return [...groups].map(([name, rows]) => {
+    const ordered = rows.toSorted((one, other) => compared(one[panel.order || panel.by], other[panel.order || panel.by]));
+    const counts = ordered.map((row) => figure(row, panel.value)?.value ?? 0);
+    let left = counts.reduce((sum, count) => sum + count, 0);
+    const found = [["all", left]];
+    for (const [at, row] of ordered.entries()) {
+      if (row[panel.by] === panel.passed) continue;
+      left -= counts[at];
+      found.push([text(row[panel.by]), left]);
+    }
+    return [name, found];
+  });
+}
+
+function stage([heading, count], at, all) {
+  const lost = at ? all[at - 1][1] - count : 0;
+  const share = all[0][1] ? (100 * count) / all[0][1] : 0;
+  return el(
+    "li", {},
+    el("div", { class: "line" }, el("span", { class: "name" }, heading), el("span", { class: "value" }, told(count), " ", el("small", {}, at ? `${told(share)}% left, −${told(lost)}` : "")),
+      el("span", { class: "bar", "aria-hidden": "true" }, el("i", { class: "fill", css: { left: "0", width: `${share}%` } }))),
+  );
 }

@@ -125,6 +125,8 @@ def nights(seed: int = 6) -> pl.DataFrame:
                     "dec": -50.0 + 20 * number,
                     "stamp": gray(number),
                     "bright": int(seen and visit > 8),
+                    "step": 1 if not seen else 2 if visit <= 8 else 3,
+                    "cut": "faint" if not seen else "young" if visit <= 8 else "passed",
                 }
             )
     return pl.DataFrame(found).sort("at")
@@ -163,13 +165,21 @@ def _objects(rows: Stream) -> Stream:
     )
 
 
+def _cuts(rows: Stream) -> Stream:
+    return rows.group_by("step", "cut").tumbling("1m", delay="5s").agg(alerts=count())
+
+
 RULES = (Ratio("errors", value="errors", to="requests", above=0.1, clear=0.05, least=10),)
 
 YARD = App(
     name="yard",
     title="Every kind of panel",
     formats=(_SOURCE,),
-    parts=(AppPart("hosts", _by_host, lambda settings: RULES), AppPart("objects", _objects, at="at")),
+    parts=(
+        AppPart("hosts", _by_host, lambda settings: RULES),
+        AppPart("objects", _objects, at="at"),
+        AppPart("cuts", _cuts),
+    ),
     panels=(
         NumberPanel("Requests", "hosts", "requests"),
         NumberPanel("Users", "hosts", "users"),
@@ -192,6 +202,7 @@ YARD = App(
             order="-requests",
         ),
         SamplesPanel("Requests as they came", "hosts", "some"),
+        FunnelPanel("Cuts by name", "cuts", value="alerts", by="cut", order="step"),
         FunnelPanel("Cuts", "objects", {"seen": "alerts", "bright": "brighter than 19"}),
         LightCurvePanel("Light curve", "objects", "object", "mag", "error", "limit", "band"),
         ImagesPanel("Cutouts", "objects", "object", {"stamp": "science"}),
@@ -214,11 +225,12 @@ def yard() -> tuple[ServedApp, dict[str, LiveTable]]:
     """The app that has every kind of panel, its tables, and what its rules told."""
     hosts, stream = table("yard.hosts", requests(), _by_host)
     objects, _ = table("yard.objects", nights(), _objects)
-    served = ServedApp.of_run(YARD, {"hosts": "yard.hosts", "objects": "yard.objects"})
+    cuts, _ = table("yard.cuts", nights(), _cuts)
+    served = ServedApp.of_run(YARD, tables_of(YARD, "yard"))
     assert served.alerts is not None
     alerting = Alerting(list(RULES), [served.alerts], app="yard")
     StreamTester(stream, start=NOW, sinks=[alerting]).feed(requests())
-    return served, {"yard.hosts": hosts, "yard.objects": objects}
+    return served, {"yard.hosts": hosts, "yard.objects": objects, "yard.cuts": cuts}
 
 
 def sensors() -> tuple[ServedApp, dict[str, LiveTable]]:

@@ -18,6 +18,7 @@ from streamgauge.apps.page.served_app import ServedApp
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.serving.http.app import application
 from streamgauge.operators.serving.http.service import Service
+from streamgauge.operators.serving.live import LiveTable
 
 from ...operators.serving.http.served import TOKEN
 from .shown import alert
@@ -72,6 +73,24 @@ def test_an_app_is_described_with_its_parts_panels_and_limits(shown: Any) -> Non
     assert told["panels"][0]["limits"] == [{"rule": "limit", "at": 30.0, "clear": 28.0, "where": {}}]
     assert {"name": "jump", "part": "readings", "kind": "jump", "every": True} in told["rules"]
     assert nope.status_code == 404 and "there are iot, yard" in nope.json()["detail"]
+
+
+def test_a_table_of_no_app_has_a_page_of_its_columns(shown: Any) -> None:
+    service, (_, yard) = shown
+    apps, one = asked((service, [yard]), "/apps", "/apps/iot.days")
+    assert [app["name"] for app in apps.json()["apps"]] == ["yard", "iot.readings", "iot.days"]
+    told = [(panel["kind"], panel["title"]) for panel in one.json()["panels"]]
+    assert told == [
+        ("number", "readings"),
+        *(("lines", f"{name} by sensor") for name in ("readings", "low", "high")),
+        ("spread", "spread"),
+        ("rows", "All groups"),
+    ]
+    assert one.json()["alerts"] is False and one.json()["parts"] == {
+        "iot.days": {"table": "iot.days", "at": None}
+    }
+    waiting = Service({"later": LiveTable("later")})
+    assert asked((waiting, []), "/apps/later")[0].status_code == 503
 
 
 def test_rules_of_a_file_take_the_place_of_the_app_s_own(tmp_path: Any) -> None:

@@ -55,6 +55,14 @@ def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) 
     assert tab.run("return document.querySelectorAll('.ranked .error').length") > 5
 
 
+def test_a_funnel_tells_what_each_cut_felled(tab: Tab) -> None:
+    tab.open("/app/yard?span=")
+    # Of fourteen visits to each of six objects four see nothing, and five more come too early.
+    for wanted in (["all", "84"], ["faint", "60 71.43% left, −24"], ["young", "30 35.71% left, −30"]):
+        assert "\n".join(wanted) in tab.panel("Cuts by name")
+    assert "passed" not in tab.panel("Cuts by name")
+
+
 def test_hostile_text_stays_text(tab: Tab) -> None:
     tab.open("/app/yard")
     assert HOSTILE in tab.panel("Paths").replace("\n", "") or HOSTILE in tab.text(".ranked .name")
