@@ -43,7 +43,8 @@ def panels_of(part: str, schema: pa.Schema) -> Iterator[Panel]:
         if columns[name].name in _ADDED or ASKED["distinct"].fits(columns[name]):
             yield NumberPanel(name, part, name)
     for name in numbers:
-        yield LinesPanel(f"{name} by {keys[0]}" if keys else f"{name} over time", part, name, *keys[:1])
+        title = f"{name} by {keys[0]}" if keys else f"{name} over time"
+        yield LinesPanel(title, part, name, by=keys[0] if keys else "")
     for name, asked in columns.items():
         if ASKED["quantiles"].fits(asked):
             yield SpreadPanel(name, part, name)

@@ -32,11 +32,11 @@ async function items(panel, part, context) {
   const span = { ...last(table, context.span), ...chosen(table, context.focus), by: ["none"] };
   const answer = await ask(table.table, "top-k", { ...span, column: column(panel.value), k: panel.k });
   const samples = panel.samples ? await ask(table.table, "sample", { ...span, column: panel.samples }) : null;
-  const values = samples?.rows[0]?.values ?? [];
+  const strata = samples?.rows[0]?.strata ?? [];
   const rows = answer.rows.map((row) => ({
     name: text(row.item),
     one: figure({ it: row }, "it"),
-    samples: values.filter((value) => value?.key === row.item).map((value) => value.item),
+    samples: strata.find((one) => one.key === row.item)?.values ?? [],
   }));
   return { rows: rows.filter((row) => row.one) };
 }
@@ -51,7 +51,7 @@ async function groups(panel, part, context) {
     name: text(row[panel.by]),
     key: row[panel.by],
     one: shown(row, panel),
-    samples: panel.samples ? (row[panel.samples]?.values ?? []) : [],
+    samples: panel.samples ? sampled(row[panel.samples]) : [],
   }));
   const size = (row) => (panel.both_ways ? Math.abs(row.one.value) : row.one.value);
   const found = rows.filter((row) => row.one).sort((one, other) => size(other) - size(one)).slice(0, panel.k);
@@ -157,14 +157,20 @@ export function samples(panel, context) {
       const asked = { ...last(table, context.span), ...chosen(table, context.focus), column: column(panel.value), by: ["none"] };
       const answer = await ask(table.table, "sample", asked);
       const row = answer.rows[0];
-      const values = (row?.values ?? []).slice(0, panel.most);
+      const values = sampled(row).slice(0, panel.most);
       if (!values.length) return put(place, empty(NOTHING, LONGER));
       const list = values.map((value) => el("li", {}, fields(value, panel)));
-      const all = row.n != null && el("p", { class: "note" }, `${told(values.length)} of ${told(row.n)}, each equally likely to be here.`);
+      const all = row.n != null && el("p", { class: "note" }, `${told(values.length)} of ${told(row.n)}${row.strata ? "" : ", each equally likely to be here"}.`);
       put(place, el("ul", { class: "samples scroll", tabindex: "0", role: "region", "aria-label": panel.title }, list), all);
       return over(part, context);
     },
   };
+}
+
+/** The values of a sample; of one by strata, each with its key. */
+function sampled(row) {
+  if (!row?.strata) return row?.values ?? [];
+  return row.strata.flatMap((one) => one.values.map((value) => (value !== null && typeof value === "object" ? { key: one.key, ...value } : { key: one.key, value })));
 }
 
 function fields(value, panel) {

@@ -53,6 +53,7 @@ def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) 
     first = ranked["rows"][0]
     assert f"{first['estimate']:,} ({first['lower']:,} – {first['upper']:,})" in tab.panel("Paths")
     assert tab.run("return document.querySelectorAll('.ranked .error').length") > 5
+    assert "3 sampled" in tab.panel("Paths") and "20 sampled" in tab.panel("Hosts by users")
 
 
 def test_a_funnel_tells_what_each_cut_felled(tab: Tab) -> None:
