@@ -67,7 +67,8 @@ class AppPart:
     of a rules file take their place. `at` names the key that holds a reading's own time, if rules look at
     readings and not at windows (`Alerting`). The table of a part whose answers are `shown` is in the result
     of a run; with `most`, the name of an aggregate and a number, only the rows with the most of it, in each
-    window and for each value of the first key. A part that isn't `wanted` with what ``--set`` gave does not
+    window and for each value of the first key. If `total` names one, so is a table of its windows merged into
+    one, for which they must lie side by side. A part that isn't `wanted` with what ``--set`` gave does not
     run.
     """
 
@@ -78,6 +79,7 @@ class AppPart:
     shown: bool = True
     most: tuple[str, int] | None = None
     wanted: Callable[[Settings], bool] = lambda settings: True
+    total: str = ""
 
 
 @dataclass(frozen=True)

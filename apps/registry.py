@@ -10,6 +10,7 @@ APPS = {
     "iot": "iot.app",
     "supernova": "supernova.app",
     "trending": "trending.app",
+    "logs": "logs.app",
 }
 
 

@@ -8,11 +8,13 @@ sketches are for. So it holds decoding and windows for right, which other tests 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -20,11 +22,14 @@ from ...operators.definition.aggregate import Aggregate
 from ...operators.definition.aggregates import count
 from ...operators.definition.stream import Stream
 from ...operators.definition.windows import Session, Sliding
+from ...operators.table.merge import Accumulator
 from ...operators.table.query import query
-from ...operators.table.schema import END, START, aggregates_of, keys_of
+from ...operators.table.schema import END, START, aggregates_of, keys_of, table_schema
+from ...operators.table.windows import edges
 from ...operators.testing import StreamTester
 from ..app import Message
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUE = "exact_value"
 _CHECKED = ("distinct", "distinct_set", "top_k", "quantiles", "kll_quantiles")
 _STD_DEVS = 3
@@ -40,23 +45,54 @@ def with_exact(stream: Stream, table: pa.Table, messages: Iterable[Message]) -> 
     Estimates whose exact figure isn't computed (samples, and those of sessions and sliding windows) stand as
     they are.
     """
+    return compared(table, exact_counts(stream, table, messages))
+
+
+def exact_counts(stream: Stream, table: pa.Table, messages: Iterable[Message]) -> dict[str, Counts]:
+    """For each estimate of a table that can be checked, how often each of the values was there."""
+    checked = {name: one for name, one in aggregates_of(table.schema).items() if one.name in _CHECKED}
+    if not checked or isinstance(stream.window, Session | Sliding):
+        return {}
+    taken = list(messages)
+    return {name: _counts(stream, one, taken) for name, one in checked.items()}
+
+
+def compared(table: pa.Table, counts: Mapping[str, Counts]) -> list[dict[str, Any]]:
+    """The answers of a table beside what exact counts give."""
     frame, asked = query(table), aggregates_of(table.schema)
     if "distinct" in {one.name for one in asked.values()}:
         frame = frame.with_columns(
             _wider(one, name, table) for name, one in asked.items() if one.name == "distinct"
         )
-    checked = {name: one for name, one in asked.items() if one.name in _CHECKED}
-    if isinstance(stream.window, Session | Sliding):
-        checked = {}
-    taken = list(messages) if checked else []
-    counts = {name: _counts(stream, one, taken) for name, one in checked.items()}
     by = [START, END, *keys_of(table.schema)]
     rows = frame.sort(by, nulls_last=True).to_dicts()
     for row in rows:
         where = tuple(row[name] for name in by)
-        for name, one in checked.items():
-            row[name] = _compared(one, row[name], counts[name].get(where, {}))
+        for name, of_windows in counts.items():
+            row[name] = _compared(asked[name], row[name], of_windows.get(where, {}))
     return rows
+
+
+def in_all(table: pa.Table, counts: Mapping[str, Counts]) -> tuple[pa.Table, dict[str, Counts]]:
+    """All windows of a table, which lie side by side, as one from the first's start to the last's end.
+
+    The counts are those of all of them, too.
+    """
+    if not table.num_rows:
+        return table, {}
+    starts, ends = edges(table)
+    types = {key: table.schema.field(key).type for key in keys_of(table.schema)}
+    whole = Accumulator(table_schema(types, aggregates_of(table.schema), None))
+    first, length = starts.min(), ends.max() - starts.min()
+    whole.fold_as(table, np.full(len(starts), first), np.full(len(starts), length))
+    span = tuple(_EPOCH + timedelta(microseconds=int(edge)) for edge in (first, ends.max()))
+    found: dict[str, Counts] = {}
+    for name, of_windows in counts.items():
+        sums: dict[tuple[Any, ...], Counter[Any]] = {}
+        for (_, _, *keys), values in of_windows.items():
+            sums.setdefault((*span, *keys), Counter()).update(values)
+        found[name] = sums
+    return whole.table(), found
 
 
 def all_inside(found: Any) -> bool:

@@ -28,7 +28,7 @@ from ..replay.sender import send
 from ..stage import stage
 from . import local, spark
 from .asked import Job
-from .exact import all_inside, with_exact
+from .exact import all_inside, compared, exact_counts, in_all
 from .outcome import Outcome, events
 from .recording import RecordedMessages
 from .report import AppReport
@@ -120,8 +120,7 @@ def replayed(
 
 def result(job: Job, engine: str, feed: Feed, found: Outcome, messages: Iterable[Message]) -> dict[str, Any]:
     """What an engine found in messages, with the exact figures beside its estimates, as plain values."""
-    streams, sent = job.streams(feed), list(messages)
-    answers = {name: with_exact(streams[name], table, sent) for name, table in found.tables.items()}
+    answers = exact_answers(job, feed, found, list(messages))
     return {
         "app": job.app.name,
         "engine": engine,
@@ -131,3 +130,15 @@ def result(job: Job, engine: str, feed: Feed, found: Outcome, messages: Iterable
         "answers": answers,
         "all_inside_bounds": all_inside(answers),
     }
+
+
+def exact_answers(job: Job, feed: Feed, found: Outcome, sent: Sequence[Message]) -> dict[str, Any]:
+    """The answers of each part that is shown, with their exact figures; its total beside it."""
+    streams, totals = job.streams(feed), {part.name: part.total for part in job.parts if part.total}
+    answers = {}
+    for name, table in found.tables.items():
+        counts = exact_counts(streams[name], table, sent)
+        answers[name] = compared(table, counts)
+        if name in totals:
+            answers[totals[name]] = compared(*in_all(table, counts))
+    return answers

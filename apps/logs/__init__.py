@@ -1,0 +1,1 @@
+"""Logs: visitors, errors, latency, what is new, what stops, who tries passwords."""

@@ -1,0 +1,56 @@
+"""Access logs of web servers: Apache's common and combined format, and nginx's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from ...operators.formats.access_log import access_log
+from ..app import AppFormat, Feed, Message, Settings
+from .columns import failed_status, in_columns, refused_status
+from .lines import NOWHERE, first_lines, lines_of, reads, timed
+
+
+def _begun(feed: Feed) -> Stream:
+    return Stream.from_kafka(
+        feed.topic,
+        value=access_log(),
+        time="time",
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+
+
+def _rows(feed: Feed, settings: Settings) -> Stream:
+    status = pl.col("status").cast(pl.String)
+    return in_columns(
+        _begun(feed),
+        settings,
+        address=pl.col("address"),
+        user=pl.col("user"),
+        operation=pl.col("path"),
+        status=status,
+        failed=failed_status(status, settings),
+        refused=refused_status(status),
+        bytes=pl.col("bytes"),
+        seconds=pl.col("seconds"),
+        agent=pl.col("agent"),
+        message=pl.concat_str("method", "path", ignore_nulls=True, separator=" "),
+        term=pl.concat_str(pl.col("method").fill_null("not HTTP:"), status, separator=" "),
+    )
+
+
+def _messages(path: Path, settings: Settings) -> Iterator[Message]:
+    yield from timed(_begun(NOWHERE), lines_of(path))
+
+
+ACCESS = AppFormat(
+    "access",
+    "access logs of Apache and nginx, common or combined, a line a message",
+    _rows,
+    lambda path, head: reads(_begun(NOWHERE), first_lines(head)),
+    _messages,
+)

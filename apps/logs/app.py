@@ -1,0 +1,174 @@
+"""What people who run servers want to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from ...operators.definition.aggregates import count, distinct, quantiles, top_k
+from ...operators.definition.aggregates import sum as sum_
+from ...operators.definition.stream import Stream
+from ...operators.rules.absence import Absence
+from ...operators.rules.change import Change
+from ...operators.rules.new_term import NewTerm
+from ...operators.rules.rule import Rule
+from ...operators.rules.threshold import Ratio, Threshold
+from ..app import App, AppPart, Settings
+from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
+from .formats import FORMATS
+
+_DELAY = "1m"
+"""Servers write a request down when it ends, with the time at which it began."""
+
+
+def _traffic(rows: Stream) -> Stream:
+    return (
+        rows.group_by("host")
+        .tumbling("5m", delay=_DELAY)
+        .agg(
+            records=count(),
+            failures=sum_("failed"),
+            visitors=distinct("address"),
+            latency=quantiles("seconds"),
+            bytes=sum_("bytes"),
+        )
+    )
+
+
+def _days(rows: Stream) -> Stream:
+    return rows.tumbling("1d", delay=_DELAY).agg(
+        records=count(),
+        failures=sum_("failed"),
+        visitors=distinct("address"),
+        users=distinct("user"),
+        addresses=top_k("address"),
+        operations=top_k("operation"),
+        statuses=top_k("status"),
+        agents=top_k("agent"),
+        terms=top_k("term"),
+        latency=quantiles("seconds"),
+        bytes=sum_("bytes"),
+    )
+
+
+def _logins(rows: Stream) -> Stream:
+    """Refused logins by address, in windows that overlap, so that no edge cuts an attack in two.
+
+    Other records are one group without an address: they say that time goes on.
+    """
+    asked = pl.when(pl.col("refused") > 0).then(pl.col("address"))
+    return (
+        rows.with_columns(address=asked)
+        .group_by("address")
+        .hopping("10m", every="1m", delay=_DELAY)
+        .agg(refused=sum_("refused"))
+    )
+
+
+def _terms(rows: Stream) -> Stream:
+    known = rows.filter(pl.col("term").is_not_null())
+    return known.group_by("term").tumbling("5m", delay=_DELAY).agg(records=count())
+
+
+def _traffic_rules(settings: Settings) -> Sequence[Rule]:
+    ratio, spike = _number(settings, "ratio"), _number(settings, "spike")
+    rules: list[Rule] = [
+        Ratio(
+            "errors",
+            kind="errors",
+            value="failures",
+            to="records",
+            above=ratio,
+            clear=ratio / 2,
+            least=_number(settings, "least"),
+        ),
+        Change(
+            "spike",
+            kind="spike",
+            value="records",
+            against="ewma",
+            over=288,
+            by="z",
+            above=spike,
+            clear=spike / 2,
+            hold="10m",
+            warm=36,
+            least=_number(settings, "least"),
+            absent=0,
+        ),
+        Absence("silence", kind="silence", longer=settings["silence"], forget="1w"),
+    ]
+    if settings["slow"]:
+        slow = _number(settings, "slow")
+        rules.append(Threshold("slow", kind="slow", value="latency.p99", above=slow, hold="10m", surely=True))
+    return rules
+
+
+def _login_rules(settings: Settings) -> Sequence[Rule]:
+    least = _number(settings, "logins")
+    return [
+        Threshold("brute force", kind="brute force", value="refused", at_least=least, absent=0, release="10m")
+    ]
+
+
+def _term_rules(settings: Settings) -> Sequence[Rule]:
+    return [NewTerm("new term", kind="new term", value="records", learn=settings["learn"])]
+
+
+def _number(settings: Settings, name: str) -> float:
+    try:
+        return float(settings[name])
+    except ValueError:
+        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
+
+
+APP = App(
+    name="logs",
+    title="Logs: errors, spikes, silence, refused logins, what is new",
+    formats=FORMATS,
+    parts=(
+        AppPart("traffic", _traffic, _traffic_rules),
+        AppPart("days", _days, total="total"),
+        AppPart("logins", _logins, _login_rules, shown=False),
+        AppPart("terms", _terms, _term_rules, shown=False),
+    ),
+    settings={
+        "errors": "500",
+        "ratio": "0.05",
+        "least": "50",
+        "spike": "6",
+        "silence": "1h",
+        "slow": "",
+        "logins": "5",
+        "learn": "1d",
+        "terms": "",
+    },
+    panels=(
+        LinesPanel("Records in 5 minutes", "traffic", "records", by="host"),
+        LinesPanel("Share that failed", "traffic", "failures", to="records", by="host"),
+        NumberPanel("Records", "days", "records"),
+        NumberPanel("Visitors", "days", "visitors"),
+        SpreadPanel("Latency", "traffic", "latency", unit="s"),
+        RankedPanel("Paths and operations", "days", "operations"),
+        RankedPanel("Addresses", "days", "addresses"),
+        RankedPanel("Agents", "days", "agents"),
+        RankedPanel("Statuses", "days", "statuses"),
+        RankedPanel("Kinds of records", "days", "terms"),
+        RankedPanel("Refused logins", "logins", "refused", by="address"),
+        RowsPanel(
+            "Hosts",
+            "traffic",
+            {
+                "host": "host",
+                "records": "records",
+                "failures": "failed",
+                "visitors": "visitors",
+                "latency.p50": "median latency",
+                "latency.p99": "99 % within",
+                "bytes": "bytes",
+            },
+            order="-records",
+        ),
+    ),
+)

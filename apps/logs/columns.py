@@ -1,0 +1,119 @@
+"""The columns that rows of every format have, and what is read out of text that people write.
+
+`host` is who wrote a record: a server, a service, a log; `address` and `user` are who asked, `operation` is
+what for, `status` what became of it, a code or a level. `failed` is 1 if it went wrong, `refused` how many
+logins were refused, `bytes` and `seconds` what it took. `term` is what a record is like, told apart from
+others by few values: a new one is news.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from ..app import Settings
+
+COLUMNS = {
+    **dict.fromkeys(("host", "address", "user", "operation", "status"), pl.String()),
+    **dict.fromkeys(("failed", "refused", "bytes"), pl.Int64()),
+    "seconds": pl.Float64(),
+    **dict.fromkeys(("agent", "message", "term"), pl.String()),
+}
+
+_ADDRESS = r"(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"
+_FROM = rf"\b(?:from|by) \[?({_ADDRESS})\b"
+_REMOTE = r"\brhost=([^\s;]+)"
+_OF_USER = r"\bfor (?:(?:invalid|illegal) user )?(\S+) from "
+_USER = r"\buser(?:[ =]|name=)'?([\w.@$-]+)"
+_LEVELS = "emerg emergency panic alert crit critical fatal severe error err e f".split()  # noqa: SIM905
+_WENT_WRONG = r"(?i)\b(?:error|fail(?:ed|ure|ures)?|fatal|panic|exception|segfault|critical|denied)\b"
+_REFUSED_LOGIN = (
+    r"(?i)failed (?:password|login|logon|keyboard-interactive)|login (?:failed|incorrect)"
+    r"|invalid (?:password|credentials)|(?:incorrect|bad|wrong) password|authentication failed"
+    r"|authentication failure;"
+)
+_SAID_AGAIN = r"^pam_\w+\(sshd:"
+"""sshd writes a line of its own for each refused password besides what PAM writes."""
+_REPEATED = r"^message repeated (\d{1,6}) times: \["
+_MASKS = (
+    (r"\bfor (?:(?:invalid|illegal) user )?\S+ from ", "for <user> from "),
+    (r"\b([Uu]ser(?:[ =]|name=))'?[\w.@$-]+'?", "$1<user>"),
+    (r"\brhost=[^\s;]+", "rhost=<host>"),
+    (r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "<id>"),
+    (rf"\b(?:{_ADDRESS})(?::\d+)?\b", "<address>"),
+    (r'"[^"]*"', '"<text>"'),
+    (r"\b(?:0x[0-9a-fA-F]+|[0-9a-fA-F]*\d[0-9a-fA-F]{6,}|[a-fA-F][0-9a-fA-F]*\d[0-9a-fA-F]*)\b", "<n>"),
+    (r"\d+", "<n>"),
+)
+_LONGEST = 200
+
+
+def in_columns(rows: Stream, settings: Settings, **given: pl.Expr) -> Stream:
+    """Rows in the columns of every format; those that are not given are null, and so is text that is empty.
+
+    ``--set terms=…`` takes another column's values for terms. Raises `ValueError` for one that there isn't.
+    """
+    texts = [name for name, kind in COLUMNS.items() if kind == pl.String()]
+    if (asked := settings["terms"]) and asked not in texts:
+        raise ValueError(f"--set terms={asked}: it is one of {', '.join(texts)}")
+    found = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in COLUMNS.items()}
+    for name in ("failed", "refused"):
+        found[name] = found[name].fill_null(0)
+    found["term"] = found[asked or "term"]
+    return rows.select(**found).with_columns(**{name: filled(pl.col(name)) for name in texts})
+
+
+def filled(text: pl.Expr) -> pl.Expr:
+    """Text that is there; null where it is empty."""
+    return pl.when(text != "").then(text)
+
+
+def failed_status(status: pl.Expr, settings: Settings) -> pl.Expr:
+    """Whether a status of HTTP is one of failure: from ``--set errors=…`` on."""
+    try:
+        least = int(settings["errors"])
+    except ValueError:
+        raise ValueError(f"--set errors={settings['errors']}: it is a status of HTTP, such as 400") from None
+    return status.cast(pl.Int64, strict=False) >= least
+
+
+def failed_level(level: pl.Expr) -> pl.Expr:
+    """Whether a level is one of failure: a word, a number of syslog (up to 3), or one of pino (from 50)."""
+    number = level.cast(pl.Int64, strict=False)
+    counted = pl.when(number >= 10).then(number >= 50).otherwise(number <= 3)
+    return pl.coalesce(counted, level.str.to_lowercase().is_in(_LEVELS))
+
+
+def failed_text(message: pl.Expr) -> pl.Expr:
+    """Whether a message says that something went wrong."""
+    return message.str.contains(_WENT_WRONG)
+
+
+def refused_status(status: pl.Expr) -> pl.Expr:
+    """Whether a status of HTTP refuses who asks."""
+    return status.cast(pl.String).is_in(["401", "403"])
+
+
+def refused_text(message: pl.Expr) -> pl.Expr:
+    """How many logins a message says were refused."""
+    told = message.str.contains(_REFUSED_LOGIN) & ~message.str.contains(_SAID_AGAIN)
+    times = message.str.extract(_REPEATED).cast(pl.Int64).fill_null(1)
+    return pl.when(told).then(times).otherwise(0)
+
+
+def address_in(message: pl.Expr) -> pl.Expr:
+    """The address that a message says something came from."""
+    return pl.coalesce(message.str.extract(_FROM), message.str.extract(_REMOTE))
+
+
+def user_in(message: pl.Expr) -> pl.Expr:
+    """The user that a message is about."""
+    return pl.coalesce(message.str.extract(_OF_USER), message.str.extract(_USER))
+
+
+def template(message: pl.Expr) -> pl.Expr:
+    """A message without what changes from one to the next: addresses, numbers, users, quoted text."""
+    found = message.str.slice(0, _LONGEST)
+    for pattern, instead in _MASKS:
+        found = found.str.replace_all(pattern, instead)
+    return found

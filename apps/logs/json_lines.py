@@ -1,0 +1,94 @@
+"""Logs in JSON, an object a line: ECS, logstash, nginx, pino, zap, Caddy, GELF, journald, programs' own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from json import loads
+from pathlib import Path
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from ..app import AppFormat, Feed, Message, Settings
+from .columns import failed_level, failed_status, in_columns, refused_status, refused_text, template
+from .lines import NOWHERE, first_lines, lines_of, mostly, timed
+from .members import begun, first_of, moment, whole
+
+USUAL: Mapping[str, str] = {
+    "time": "@timestamp,timestamp,time,ts,time_iso8601,time_local,datetime,date,t.$date,__REALTIME_TIMESTAMP",
+    "host": "service.name,service,host.name,host,hostname,_HOSTNAME,server,app,logger",
+    "address": "client.ip,source.ip,client_ip,clientip,remote_addr,remote_ip,request.remote_ip,ip,address",
+    "user": "user.name,user,username,user_id,userid,remote_user",
+    "operation": "url.path,path,request_path,uri,request_uri,request.uri,req.url,url,operation,action",
+    "method": "http.request.method,method,request_method,request.method,req.method",
+    "status": "http.response.status_code,status,status_code,response,res.statusCode,code",
+    "level": "log.level,level,severity,severity_text,PRIORITY,s",
+    "message": "message,msg,short_message,MESSAGE,log,event,error",
+    "bytes": "http.response.bytes,bytes,body_bytes_sent,bytes_sent,size,length",
+    "seconds": "request_time,duration,elapsed,latency,seconds",
+    "milliseconds": "duration_ms,elapsed_ms,latency_ms,responseTime,response_time_ms,took",
+    "nanoseconds": "event.duration",
+    "agent": "user_agent.original,user_agent,http_user_agent,agent,userAgent,req.headers.user-agent",
+}
+"""The members that are looked for, in this order; a path with dots leads into objects or is one name."""
+
+
+def _paths(settings: Settings) -> dict[str, list[str]]:
+    return {name: [path.strip() for path in settings[name].split(",") if path.strip()] for name in USUAL}
+
+
+def _begun(feed: Feed, settings: Settings) -> Stream:
+    paths = _paths(settings)
+    if not paths["time"]:
+        raise ValueError("--set time=: name the member, or several with commas between, that hold the time")
+    every = [path for some in paths.values() for path in some]
+    return begun(feed, every, moment(first_of(paths["time"])))
+
+
+def _rows(feed: Feed, settings: Settings) -> Stream:
+    found = {name: first_of(paths) for name, paths in _paths(settings).items()}
+    rows = _begun(feed, settings).select(**{name: text for name, text in found.items() if name != "time"})
+    code, level, message = pl.col("status"), pl.col("level"), pl.col("message")
+    length = [
+        pl.col(name).cast(pl.Float64, strict=False) / parts
+        for name, parts in (("seconds", 1), ("milliseconds", 1e3), ("nanoseconds", 1e9))
+    ]
+    like = pl.coalesce(template(message), pl.col("operation"))
+    return in_columns(
+        rows,
+        settings,
+        host=pl.col("host"),
+        address=pl.col("address"),
+        user=pl.col("user"),
+        operation=pl.col("operation"),
+        status=pl.coalesce(code, level),
+        failed=failed_status(code, settings).fill_null(False) | failed_level(level).fill_null(False),
+        refused=pl.when(refused_status(code).fill_null(False)).then(1).otherwise(refused_text(message)),
+        bytes=whole(pl.col("bytes")),
+        seconds=pl.coalesce(*length),
+        agent=pl.col("agent"),
+        message=message,
+        term=pl.concat_str(level, pl.col("method"), like, code, ignore_nulls=True, separator=" "),
+    )
+
+
+def _messages(path: Path, settings: Settings) -> Iterator[Message]:
+    yield from timed(_begun(NOWHERE, settings), lines_of(path))
+
+
+def is_object(line: bytes) -> bool:
+    """Whether a line is an object of JSON."""
+    try:
+        return isinstance(loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+JSON_LINES = AppFormat(
+    "json",
+    "JSON, an object a line and a message, by the names that are usual or by yours",
+    _rows,
+    lambda path, head: mostly(first_lines(head), is_object),
+    _messages,
+    USUAL,
+)

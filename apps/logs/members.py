@@ -1,0 +1,75 @@
+"""Text of members of JSON objects, wherever in them it stands and whatever its type.
+
+Logs in JSON agree on neither names nor types: a status is 404 or "404", a host is a name or an object with a
+name in it. So members are taken as the JSON that they are, by the decoder, and text is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from ...operators.formats.json import json
+from ..app import Feed
+
+_SLASHES = r"^(\d{4})/(\d{2})/(\d{2})"
+_CLF = "%d/%b/%Y:%H:%M:%S %z"
+_NUMBER = r"^\d+(?:\.\d*)?(?:[eE][+]?\d+)?$"
+
+
+def begun(feed: Feed, paths: Iterable[str], time: pl.Expr) -> Stream:
+    """A stream of JSON objects with the members that these paths begin with, and this event time."""
+    names = {name: pl.Binary() for path in paths for name in (path, path.split(".")[0])}
+    return Stream.from_kafka(
+        feed.topic,
+        value=json(names),
+        time=time,
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+
+
+def member(path: str) -> pl.Expr:
+    """The text of the member at a path such as ``user.name``, which may also be one name with a dot in it."""
+    whole, (first, *rest) = _text(path, "$"), path.split(".")
+    inside = "$" + "".join(f"['{name}']" for name in rest)
+    return pl.coalesce(whole, _text(first, inside)) if rest else whole
+
+
+def first_of(paths: Iterable[str]) -> pl.Expr:
+    """The first of these members that is there and not empty; null if there is none."""
+    found = [pl.when(~member(path).is_in(["", "-"])).then(member(path)) for path in paths]
+    return pl.coalesce(*found) if found else pl.lit(None, pl.String)
+
+
+def moment(text: pl.Expr) -> pl.Expr:
+    """Text that holds a time, as ISO 8601, which streams read.
+
+    Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970, by their size; dates may have
+    slashes, or be as web servers write them.
+    """
+    number = pl.when(text.str.contains(_NUMBER)).then(text).cast(pl.Float64)
+    micros = (
+        pl.when(number < 1e11)
+        .then(number * 1e6)
+        .when(number < 1e14)
+        .then(number * 1e3)
+        .when(number < 1e17)
+        .then(number)
+        .otherwise(number / 1e3)
+    )
+    counted = micros.round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
+    server = text.str.to_datetime(_CLF, time_unit="us", strict=False).dt.convert_time_zone("UTC")
+    told = pl.coalesce(counted, server).dt.to_string("%Y-%m-%dT%H:%M:%S%.6fZ")
+    return pl.coalesce(told, text.str.replace(_SLASHES, "$1-$2-$3"))
+
+
+def whole(text: pl.Expr) -> pl.Expr:
+    """Text as a whole number; null where it is none."""
+    return text.cast(pl.Float64, strict=False).round().cast(pl.Int64, strict=False)
+
+
+def _text(name: str, path: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String).str.json_path_match(path)

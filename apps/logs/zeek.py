@@ -1,0 +1,217 @@
+"""Zeek's logs, whatever they are of: tables with a ``#fields`` header, and JSON.
+
+All logs of Zeek have the same few columns here, each taken from the field that has it in the log at hand;
+`host` is the log's name, such as ``http``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from ...operators.formats.decode import Decoded
+from ...operators.formats.lines import refusing, texts_of
+from ...operators.formats.messages import Messages
+from ..app import AppFormat, Feed, Message, Settings
+from .columns import failed_status, in_columns
+from .json_lines import is_object
+from .lines import NOWHERE, first_lines, lines_of, mostly, timed
+from .members import begun, first_of, moment, whole
+
+_FIELDS = (
+    *("ts", "_path", "id.orig_h", "id.resp_p", "proto", "service", "duration", "orig_bytes", "resp_bytes"),
+    *("conn_state", "query", "qtype_name", "rcode_name", "rtt", "method", "uri", "user_agent", "status_code"),
+    *("status_msg", "response_body_len", "username", "user", "client", "success", "auth_success"),
+    *("request_type", "error_msg", "established", "server_name", "cipher", "fuid", "mime_type", "seen_bytes"),
+    *("note", "msg", "src", "name", "addl", "command", "reply_code", "mailfrom", "operation", "endpoint"),
+    *("action", "client_addr"),
+)
+_LOGS = {
+    "conn_state": "conn",
+    "qtype_name": "dns",
+    "query": "dns",
+    "method": "http",
+    "uri": "http",
+    "request_type": "kerberos",
+    "auth_success": "ssh",
+    "cipher": "ssl",
+    "server_name": "ssl",
+    "fuid": "files",
+    "note": "notice",
+    "addl": "weird",
+}
+"""What a log that doesn't say its name is, by a field that it has."""
+
+_NO_ANSWER = ["REJ", "S0", "RSTOS0", "RSTRH", "SH", "SHR"]
+_DNS_FAILED = ["SERVFAIL", "REFUSED", "FORMERR", "NOTIMP"]
+_NOT_YET = "KDC_ERR_PREAUTH_REQUIRED"
+"""How every login begins."""
+_SHOWN = 60
+_NO_LOGIN = ["KDC_ERR_PREAUTH_FAILED", "KDC_ERR_C_PRINCIPAL_UNKNOWN"]
+_FALSE = ["F", "false"]
+
+
+def _in_columns(rows: Stream, settings: Settings) -> Stream:
+    field = {name: pl.col(name) for name in _FIELDS}
+    log = pl.coalesce(
+        field["_path"],
+        *(pl.when(field[name].is_not_null()).then(pl.lit(log)) for name, log in _LOGS.items()),
+        pl.lit("zeek"),
+    )
+    code = pl.coalesce(field["status_code"], field["reply_code"])
+    status = pl.coalesce(code, field["rcode_name"], field["conn_state"], field["error_msg"], field["success"])
+    port = pl.concat_str("proto", "id.resp_p", separator="/")
+    what = ("uri", "query", "server_name", "operation", "action", "note", "name", "command", "service")
+    kinds = ("method", "qtype_name", "request_type", "service", "note", "name", "command", "mime_type")
+    failed = [
+        failed_status(code, settings),
+        field["conn_state"].is_in(_NO_ANSWER),
+        field["rcode_name"].is_in(_DNS_FAILED),
+        field["established"].is_in(_FALSE),
+        field["auth_success"].is_in(_FALSE),
+        field["success"].is_in(_FALSE) & (field["error_msg"].fill_null("") != _NOT_YET),
+    ]
+    refused = [
+        field["auth_success"].is_in(_FALSE),
+        code.is_in(["401", "403", "530"]),
+        field["error_msg"].is_in(_NO_LOGIN),
+    ]
+    moved = [whole(field[name]) for name in ("orig_bytes", "resp_bytes")]
+    return in_columns(
+        rows,
+        settings,
+        host=log,
+        address=pl.coalesce("id.orig_h", "src", "client_addr"),
+        user=pl.coalesce("username", "user", "client", "mailfrom"),
+        operation=pl.coalesce(*what, "mime_type", port, "endpoint"),
+        status=status,
+        failed=pl.any_horizontal(*(one.fill_null(False) for one in failed)),
+        refused=pl.any_horizontal(*(one.fill_null(False) for one in refused)),
+        bytes=pl.coalesce(
+            whole(field["response_body_len"]),
+            whole(field["seen_bytes"]),
+            moved[0] + moved[1],
+        ),
+        seconds=pl.coalesce(field["rtt"], field["duration"]).cast(pl.Float64, strict=False),
+        agent=field["user_agent"],
+        message=pl.coalesce("msg", "status_msg", "error_msg", "addl"),
+        term=pl.concat_str(log, pl.coalesce(*kinds, "proto"), status, ignore_nulls=True, separator=" "),
+    )
+
+
+@dataclass(frozen=True)
+class ZeekTable:
+    """A `Decoder` of records of Zeek's tables, each with the lines of its header that say what it holds.
+
+    >>> text = b"#separator \\\\x09\\n#path\\tdns\\n#fields\\tts\\tquery\\n1.5\\texample.org"
+    >>> found = ZeekTable().decode(Messages.of([text, b"1.5\\texample.org"]))
+    >>> found.frame.select("_path", "ts", "query").rows(), found.reasons
+    ([('dns', '1.5', 'example.org')], ["no #fields before it: '1.5\\\\texample.org'"])
+
+    Source: https://docs.zeek.org/en/master/log-formats.html
+    """
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The Polars types of its columns."""
+        return dict.fromkeys(_FIELDS, pl.String())
+
+    def decode(self, messages: Messages) -> Decoded:
+        """The rows of a batch, and why the other messages were refused."""
+        texts, rows, refused = texts_of(messages)
+        parts = texts.str.extract_groups(r"(?s)^(?:(#.*)\n)?([^\n]*)$").struct
+        heads, lines = parts.field("1").fill_null(""), parts.field("2")
+        frames, places = [pl.DataFrame(schema=self.schema)], []
+        for head in heads.unique(maintain_order=True):
+            at = (heads == head).arg_true()
+            frame, wrong = _records(head, lines.gather(at))
+            frames.append(frame)
+            places.append(at)
+            refused |= {int(rows[at[place]]): reason for place, reason in wrong.items()}
+        frame = pl.concat(frames)
+        if places:
+            frame = frame[pl.concat(places).arg_sort()]
+        return refusing(frame, rows, refused)
+
+
+def _records(head: str, lines: pl.Series) -> tuple[pl.DataFrame, dict[int, str]]:
+    """The fields of lines below a header, as text, and why others of them are no records."""
+    separator, *others = head.splitlines() or [""]
+    mark = separator.removeprefix("#separator").strip().encode().decode("unicode_escape") or "\t"
+    told = {name[1:]: rest for name, _, rest in (line.partition(mark) for line in others)}
+    names = told.get("fields", "").split(mark)
+    cells = lines.str.split(mark)
+    columns = {name: cells.list.get(at, null_on_oob=True) for at, name in enumerate(names)}
+    unset = [told.get("unset_field", "-"), told.get("empty_field", "(empty)")]
+    found = {name: column.set(column.is_in(unset), None) for name, column in columns.items()}
+    found["_path"] = pl.Series([told.get("path")] * len(lines), dtype=pl.String)
+    nothing = pl.Series([None] * len(lines), dtype=pl.String)
+    frame = pl.DataFrame([found.get(name, nothing).alias(name) for name in _FIELDS])
+    if names == [""]:
+        return frame, {at: f"no #fields before it: {line[:_SHOWN]!r}" for at, line in enumerate(lines)}
+    count = cells.list.len()
+    return frame, {
+        at: f"{count[at]} fields, where its header names {len(names)}: {lines[at][:_SHOWN]!r}"
+        for at in (count != len(names)).arg_true().to_list()
+    }
+
+
+def _table(feed: Feed) -> Stream:
+    return Stream.from_kafka(
+        feed.topic,
+        value=ZeekTable(),
+        time=moment(pl.col("ts")),
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+
+
+def _json(feed: Feed) -> Stream:
+    return begun(feed, _FIELDS, moment(first_of(["ts"])))
+
+
+def _json_rows(feed: Feed, settings: Settings) -> Stream:
+    return _in_columns(_json(feed).select(**{name: first_of([name]) for name in _FIELDS}), settings)
+
+
+def _table_messages(path: Path, settings: Settings) -> Iterator[Message]:
+    yield from timed(_table(NOWHERE), _with_heads(path))
+
+
+def _with_heads(path: Path) -> Iterator[bytes]:
+    """Each record with the lines of the last header before it."""
+    head: list[bytes] = []
+    for line in lines_of(path):
+        if not line.startswith(b"#"):
+            yield b"\n".join([*head, line])
+        elif line.startswith(b"#separator"):
+            head = [line]
+        elif not line.startswith((b"#open", b"#close", b"#types", b"#set_separator")):
+            head.append(line)
+
+
+def _is_zeek(line: bytes) -> bool:
+    marks = (b'"uid', b'"id.orig_h"', b'"fuid"', b'"conn_uids"', b'"peer"')
+    return is_object(line) and b'"ts"' in line and any(mark in line for mark in marks)
+
+
+ZEEK = AppFormat(
+    "zeek",
+    "Zeek's tables with their #fields header, a record a message with the header before it",
+    lambda feed, settings: _in_columns(_table(feed), settings),
+    lambda path, head: b"\n#fields" in b"\n" + b"\n".join(first_lines(head)),
+    _table_messages,
+)
+
+ZEEK_JSON = AppFormat(
+    "zeek-json",
+    "Zeek's logs in JSON, an object a message",
+    _json_rows,
+    lambda path, head: mostly(first_lines(head), _is_zeek),
+    lambda path, settings: timed(_json(NOWHERE), lines_of(path)),
+)

@@ -1,0 +1,77 @@
+"""Recordings of syslog: years, refused logins counted once each, lines that are none."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from .reading import job_of, read, told
+
+SSH = [
+    "Dec 31 23:59:58 web sshd[1]: Invalid user ann from 192.0.2.9",
+    "Dec 31 23:59:59 web sshd[1]: pam_unix(sshd:auth): authentication failure; uid=0 rhost=192.0.2.9",
+    "Jan  1 00:00:00 web sshd[1]: Failed password for invalid user ann from 192.0.2.9 port 38926 ssh2",
+    "Jan  1 00:00:07 web sshd[1]: message repeated 3 times: [ Failed password for root from 192.0.2.9 port]",
+    "Jan  1 00:00:08 web sshd[1]: Disconnecting: Too many authentication failures for root",
+    "Jan  1 00:00:08 web sshd[1]: PAM 2 more authentication failures; logname= rhost=192.0.2.9  user=root",
+    "-- garbage --",
+    "Jan  1 00:01:00 web sshd(pam_unix)[19939]: authentication failure; ruser= rhost=host.example ",
+    "<11>Jan  1 00:02:00 web app: the disk is full",
+    "<14>1 2026-01-01T00:03:00Z db postgres 77 - - connection from 2001:db8::7 port 5",
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "auth.log"
+    file.write_text("\n".join(SSH) + "\n")
+    written = datetime(2026, 1, 3, tzinfo=UTC).timestamp()
+    os.utime(file, (written, written))
+    return file
+
+
+def test_lines_become_the_columns_of_all_formats(path: Path) -> None:
+    name, rows, reasons = read(path)
+    assert name == "syslog" and reasons == ["not a message of syslog: '-- garbage --'"]
+    assert rows["refused"].to_list() == [0, 0, 1, 3, 0, 0, 1, 0, 0]
+    assert rows["failed"].to_list() == [0, 1, 1, 1, 1, 1, 1, 1, 0]
+    addresses = ["192.0.2.9"] * 4 + [None, "192.0.2.9", "host.example", None, "2001:db8::7"]
+    assert rows["address"].to_list() == addresses
+    assert rows["user"].to_list() == ["ann", None, "ann", "root", None, "root", None, None, None]
+    assert rows["status"].to_list() == [None] * 7 + ["err", "info"]
+    assert set(rows["host"]) == {"web", "db"} and rows["operation"][-1] == "postgres"
+    assert rows["term"][2] == "sshd: Failed password for <user> from <address> port <n> ssh<n>"
+    assert rows["term"][-1] == "postgres: connection from <address> port <n>"
+
+
+def test_a_file_without_years_ends_in_the_year_of_its_own_time(path: Path) -> None:
+    account, _, windows = told(path, "days")
+    assert (account.counted, account.late, account.dead_lettered) == (9, 0, 1)
+    days = [f"{start:%Y-%m-%d}" for start in windows["window_start"]]
+    assert days == ["2025-12-31", "2026-01-01"] and windows["records"].to_list() == [2, 7]
+    old = told(path, "days", {"year": "2003"})[2]
+    assert [f"{start:%Y}" for start in old["window_start"]] == ["2003", "2004", "2026"]
+    with pytest.raises(ValueError, match="--set year=now: it is a year, such as 2024"):
+        told(path, "days", {"year": "now"})
+
+
+def test_an_address_that_fails_to_log_in_is_told_once(path: Path) -> None:
+    quiet = [f"Jan  1 0{hour}:00:00 web cron[1]: nothing" for hour in range(1, 4)]
+    path.write_text("\n".join([*SSH[:4], *SSH[2:4], *quiet]) + "\n")
+    _, alerts, _ = told(path, "logins", {"year": "2025"})
+    assert [(a.rule, a.state, a.plain_key) for a in alerts] == [
+        ("brute force", "fired", "192.0.2.9"),
+        ("brute force", "cleared", "192.0.2.9"),
+    ]
+    assert alerts[0].value == 8 and alerts[0].why == "refused is 8: at least 5"
+    assert told(path, "logins", {"year": "2025", "logins": "9"})[1] == []
+
+
+def test_the_zone_is_that_of_times_that_name_none(path: Path) -> None:
+    job = job_of(path, {"zone": "Europe/Berlin", "year": "2025"})
+    sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
+    assert sent[0] == datetime(2025, 12, 31, 22, 59, 58, tzinfo=UTC).timestamp() * 1000
+    assert sent[6] is None and sent[9] == datetime(2026, 1, 1, 0, 3, tzinfo=UTC).timestamp() * 1000
