@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from .operators.rules.to_topic import AlertTopic as AlertTopic
     from .operators.rules.to_topic import CommandTopic as CommandTopic
     from .operators.rules.to_webhook import AlertWebhook as AlertWebhook
+    from .operators.rules.total import Total as Total
     from .operators.rules.written import read_rules as read_rules
     from .operators.serving.http.client import Client as Client
     from .operators.sinks.sink import SinkError as SinkError
@@ -193,6 +194,7 @@ _EXPORTS: dict[str, str] = {
     "Summary": ".operators.consumer.summary",
     "Table": ".operators.definition.tables",
     "Threshold": ".operators.rules.threshold",
+    "Total": ".operators.rules.total",
     "ToKafka": ".operators.sinks.to_kafka",
     "ToParquet": ".operators.sinks.to_parquet",
     "ToTable": ".operators.sinks.to_table",

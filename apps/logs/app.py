@@ -14,6 +14,7 @@ from ...operators.rules.change import Change
 from ...operators.rules.new_term import NewTerm
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Ratio, Threshold
+from ...operators.rules.total import Total
 from ..app import App, AppPart, Settings
 from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
 from .formats import FORMATS
@@ -53,17 +54,10 @@ def _days(rows: Stream) -> Stream:
 
 
 def _logins(rows: Stream) -> Stream:
-    """Refused logins by address, in windows that overlap, so that no edge cuts an attack in two.
-
-    Other records are one group without an address: they say that time goes on.
-    """
+    """Refused logins by address. Other records are one group without one: they say that time goes on."""
     asked = pl.when(pl.col("refused") > 0).then(pl.col("address"))
-    return (
-        rows.with_columns(address=asked)
-        .group_by("address")
-        .hopping("10m", every="1m", delay=_DELAY)
-        .agg(refused=sum_("refused"))
-    )
+    by_address = rows.with_columns(address=asked).group_by("address")
+    return by_address.tumbling("1m", delay=_DELAY).agg(refused=sum_("refused"))
 
 
 def _terms(rows: Stream) -> Stream:
@@ -106,9 +100,16 @@ def _traffic_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _login_rules(settings: Settings) -> Sequence[Rule]:
-    least = _number(settings, "logins")
     return [
-        Threshold("brute force", kind="brute force", value="refused", at_least=least, absent=0, release="10m")
+        Total(
+            "brute force",
+            kind="brute force",
+            value="refused",
+            at_least=_number(settings, "logins"),
+            over="10m",
+            absent=0,
+            release="10m",
+        )
     ]
 
 

@@ -30,10 +30,11 @@ from .new_term import NewTerm
 from .rule import Rule
 from .sta_lta import StaLta
 from .threshold import Ratio, Threshold
+from .total import Total
 
 KINDS: dict[str, type[Rule]] = {
     kind.__name__.lower(): kind
-    for kind in (Threshold, Ratio, Change, Beyond, Burst, StaLta, Absence, Flatline, NewTerm)
+    for kind in (Threshold, Ratio, Total, Change, Beyond, Burst, StaLta, Absence, Flatline, NewTerm)
 }
 """The kinds of rules that a file can name."""
 

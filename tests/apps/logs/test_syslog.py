@@ -66,7 +66,7 @@ def test_an_address_that_fails_to_log_in_is_told_once(path: Path) -> None:
         ("brute force", "fired", "192.0.2.9"),
         ("brute force", "cleared", "192.0.2.9"),
     ]
-    assert alerts[0].value == 8 and alerts[0].why == "refused is 8: at least 5"
+    assert alerts[0].value == 8 and alerts[0].why == "refused adds up to 8 in 10m: at least 5"
     assert told(path, "logins", {"year": "2025", "logins": "9"})[1] == []
 
 
