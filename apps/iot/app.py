@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...operators.definition.aggregates import count, last, quantiles
+import polars as pl
+
+from ...operators.definition.aggregates import count, distinct, last, quantiles
 from ...operators.definition.aggregates import max as max_
 from ...operators.definition.aggregates import min as min_
 from ...operators.definition.stream import Stream
@@ -33,42 +35,71 @@ def _days(rows: Stream) -> Stream:
     )
 
 
+def _fleets(rows: Stream) -> Stream:
+    grouped = rows.filter(pl.col("group").is_not_null(), pl.col("value").is_not_null())
+    return (
+        grouped.group_by("group")
+        .tumbling("1h", delay="10s", max_ahead=_EVER)
+        .agg(readings=count(), sensors=distinct("sensor"), spread=quantiles("value"))
+    )
+
+
+def _fences(rows: Stream) -> Stream:
+    """Of every place by itself and every fence, whether it lies in it."""
+    each = rows.explode("fences").with_columns(
+        fence=pl.col("fences").struct.field("fence"), inside=pl.col("fences").struct.field("inside")
+    )
+    each = each.filter(pl.col("inside").is_not_null())
+    return (
+        each.group_by("sensor", "fence", "at")
+        .tumbling("1m", delay="10s", max_ahead=_EVER)
+        .agg(inside=last("inside"))
+    )
+
+
+def _fence_rules(settings: Settings) -> Sequence[Rule]:
+    """Fired when a sensor enters a fence, cleared when it leaves it."""
+    hold, release = settings["hold"], settings["release"]
+    return [Threshold("fence", kind="fence", value="inside", at_least=1, hold=hold, release=release)]
+
+
 def _rules(settings: Settings) -> Sequence[Rule]:
-    limit, hysteresis = (_number(settings, name) for name in ("limit", "hysteresis"))
-    return [
-        Threshold(
-            "limit",
-            value="value",
-            at_least=limit,
-            clear=limit - hysteresis if hysteresis else None,
-            hold=settings["hold"],
-            release=settings["release"],
-        ),
-        Absence("dead sensor", kind="dead", longer=settings["dead"]),
-        Flatline("stuck sensor", kind="stuck", value="value", longer=settings["stuck"]),
-        Change(
-            "jump",
-            kind="jump",
-            value="value",
-            against="last",
-            by="distance",
-            above=_number(settings, "jump"),
-            every=True,
-        ),
-        Change(
-            "unusual",
-            kind="unusual",
-            value="value",
-            against="hour",
-            over=30,
-            by="deviation",
-            above=_number(settings, "deviation"),
-            clear=_number(settings, "deviation") / 2,
-            hold="3h",
-            release="1d",
-            warm=10,
-        ),
-    ]
+    """A rule whose setting is empty is left out."""
+    rules: list[Rule] = []
+    if settings["limit"]:
+        limit, hysteresis = (_number(settings, name) for name in ("limit", "hysteresis"))
+        clear = limit - hysteresis if hysteresis else None
+        hold, release = settings["hold"], settings["release"]
+        rules.append(
+            Threshold("limit", value="value", at_least=limit, clear=clear, hold=hold, release=release)
+        )
+    if settings["dead"]:
+        rules.append(Absence("dead sensor", kind="dead", longer=settings["dead"]))
+    if settings["stuck"]:
+        rules.append(Flatline("stuck sensor", kind="stuck", value="value", longer=settings["stuck"]))
+    if settings["jump"]:
+        jump = _number(settings, "jump")
+        rules.append(
+            Change("jump", kind="jump", value="value", against="last", by="distance", above=jump, every=True)
+        )
+    if settings["deviation"]:
+        deviation = _number(settings, "deviation")
+        rules.append(
+            Change(
+                "unusual",
+                kind="unusual",
+                value="value",
+                against="hour",
+                over=30,
+                by="deviation",
+                above=deviation,
+                clear=deviation / 2,
+                hold="3h",
+                release="1d",
+                warm=10,
+            )
+        )
+    return rules
 
 
 def _number(settings: Settings, name: str) -> float:
@@ -89,7 +120,19 @@ APP = App(
     name="iot",
     title="Sensors: limits with hysteresis, dead, stuck and jumping ones",
     formats=FORMATS,
-    parts=(AppPart("readings", _readings, _rules, at="at", shown=False), AppPart("days", _days)),
+    parts=(
+        AppPart("readings", _readings, _rules, at="at", shown=False),
+        AppPart("days", _days),
+        AppPart("fleets", _fleets, wanted=lambda settings: bool(settings.get("group"))),
+        AppPart(
+            "fences",
+            _fences,
+            _fence_rules,
+            at="at",
+            shown=False,
+            wanted=lambda settings: bool(settings["fences"]),
+        ),
+    ),
     settings={
         "limit": "30",
         "hysteresis": "0",
@@ -100,6 +143,7 @@ APP = App(
         "jump": "10",
         "deviation": "3",
         "commands": "",
+        "fences": "",
     },
     outlets=_commands,
     example=EXAMPLE,

@@ -1,7 +1,7 @@
-"""How sensors' readings come: JSON as devices send it over MQTT, and CSV.
+"""How sensors' readings come: JSON as devices send it over MQTT, CSV, and the forms of standards.
 
-All give the columns `at` (when it was measured), `sensor` and `value`. Which fields those are is set by
-``--set time=… --set sensor=… --set value=…``; a path such as ``payload.temperature`` leads into objects.
+Of JSON and CSV, ``--set time=… --set sensor=… --set value=…`` say which fields those are, and ``group``,
+``latitude`` and ``longitude`` further ones; a path such as ``payload.temperature`` leads into objects.
 """
 
 from __future__ import annotations
@@ -22,11 +22,23 @@ from ...operators.formats.decode import Decoder
 from ...operators.formats.json import json
 from ...operators.formats.json_fields import field
 from ..app import AppFormat, Feed, Message, Settings
+from .columns import in_columns
+from .sensor_things import SENSOR_THINGS
+from .vehicles import VEHICLES
 
 _TIME = pl.Datetime("us", "UTC")
 _UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
-USUAL = {"time": "time", "sensor": "sensor", "value": "value", "unit": "", "pattern": ""}
+_MORE = ("group", "latitude", "longitude")
+
+USUAL = {
+    "time": "time",
+    "sensor": "sensor",
+    "value": "value",
+    "unit": "",
+    "pattern": "",
+    **dict.fromkeys(_MORE, ""),
+}
 """A time is ISO 8601 text; with a `unit` (s, ms or us) a number since 1970, with a `pattern` text such as
 ``%Y/%m/%d``. Without a `sensor` all readings are of one."""
 
@@ -55,17 +67,20 @@ def _json_rows(feed: Feed, settings: Settings) -> Stream:
         "at": field(settings["time"], _time_type(settings)),
         "value": field(settings["value"], pl.Float64),
     }
-    if settings["sensor"]:
-        columns["sensor"] = field(settings["sensor"], pl.String, text=True)
-    return _rows(feed, json(columns), {"at": "at", "value": "value", "sensor": "sensor"}, settings)
+    for name in ("sensor", *_MORE):
+        if settings[name]:
+            kind = pl.Float64 if name in ("latitude", "longitude") else pl.String
+            columns[name] = field(settings[name], kind, text=True)
+    return _rows(feed, json(columns), {name: name for name in columns}, settings)
 
 
 def _csv_rows(feed: Feed, settings: Settings) -> Stream:
     names = {name: settings[setting] for name, setting in (("at", "time"), ("value", "value"))}
     kinds = {names["at"]: _time_type(settings), names["value"]: pl.Float64()}
-    if settings["sensor"]:
-        names["sensor"] = settings["sensor"]
-        kinds[settings["sensor"]] = pl.String()
+    for name in ("sensor", *_MORE):
+        if settings[name]:
+            names[name] = settings[name]
+            kinds[settings[name]] = pl.Float64() if name in ("latitude", "longitude") else pl.String()
     return _rows(feed, csv(kinds, header=True), names, settings)
 
 
@@ -75,9 +90,10 @@ def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settin
     stream = Stream.from_kafka(
         feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
     )
-    sensor = pl.col(names["sensor"]) if settings["sensor"] else pl.lit("sensor")
-    rows = stream.select(at=at, sensor=sensor, value=pl.col(names["value"]))
-    return rows.filter(pl.col("value").is_not_null() & pl.col("value").is_not_nan())
+    more = {name: pl.col(names[name]) for name in ("sensor", *_MORE) if name in names}
+    return in_columns(
+        stream, settings, **{"at": at, "value": pl.col(names["value"]), "sensor": pl.lit("sensor"), **more}
+    )
 
 
 def _json_messages(path: Path, settings: Settings) -> Iterator[Message]:
@@ -135,6 +151,8 @@ def _sent_ms(cells: Mapping[str, Any], settings: Settings) -> int | None:
 
 
 FORMATS = (
+    VEHICLES,
+    SENSOR_THINGS,
     AppFormat(
         "json",
         "JSON as devices send it over MQTT, one object a message",

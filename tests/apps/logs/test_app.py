@@ -6,6 +6,7 @@ import io
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,10 @@ def test_the_recorded_server_s_totals(kafka: Any, recordings: Path) -> None:
 @pytest.mark.spark
 def test_both_engines_tell_the_same(kafka: Any, spark: Any, recording: Path) -> None:
     pytest.importorskip("pyspark")
-    job = job_of(recording, SET)
+    # Windows, rules and estimates of every kind are in these two; a query of Spark's costs seconds.
+    few = tuple(part for part in APP.parts if part.name in ("traffic", "logins"))
+    job = Job.of(replace(APP, parts=few, panels=()), None, SET, recording=recording)
     local, other = (result_of(kafka, job, recording, engine) for engine in ("local", "spark"))
     assert {**other, "engine": "local"} == local
-    assert Counter(alert["rule"] for alert in local["alerts"]) == {**dict.fromkeys(PART_OF, 1)}
+    fired = Counter(alert["rule"] for alert in local["alerts"])
+    assert fired == {rule: 1 for rule, part in PART_OF.items() if part != "terms"}

@@ -1,0 +1,113 @@
+"""Observations of the OGC SensorThings API: one a message, as MQTT brings them, and lists of them."""
+
+from __future__ import annotations
+
+import json as plain_json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from ...operators.formats.json import json
+from ...operators.formats.json_fields import field
+from ..app import AppFormat, Feed, Message, Settings
+from ..replay.lines import milliseconds
+from ..replay.recorded import opened
+from .columns import in_columns
+
+_LINK = "Datastream@iot.navigationLink"
+_OF_LINK = r"Datastreams\(([^)]*)\)"
+_COLUMNS = {
+    "phenomenon": field("phenomenonTime", pl.String),
+    "resulted": field("resultTime", pl.String),
+    "result": field("result", pl.Float64, text=True),
+    "id": field(["Datastream", "@iot.id"], pl.String, text=True),
+    "name": field("Datastream.name", pl.String),
+    "link": field([_LINK], pl.String),
+}
+
+
+def _rows(feed: Feed, settings: Settings) -> Stream:
+    # Of an interval it is the end: the result is known then.
+    ended = pl.col("phenomenon").str.split("/").list.last()
+    time = pl.coalesce(ended, pl.col("resulted"))
+    rows = Stream.from_kafka(
+        feed.topic,
+        value=json(_COLUMNS),
+        time=time,
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+        message={"topic_of_mqtt": "key"},
+    )
+    # Bridges from MQTT put its topic into the key, such as v1.1/Datastreams(7)/Observations.
+    linked = [pl.col(name).str.extract(_OF_LINK).str.strip_chars("'") for name in ("link", "topic_of_mqtt")]
+    return in_columns(
+        rows,
+        settings,
+        at=pl.coalesce(
+            time.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False),
+            time.str.to_datetime("%FT%T%.f", time_unit="us", strict=False).dt.replace_time_zone("UTC"),
+        ),
+        sensor=pl.coalesce("name", "id", *linked, pl.lit("sensor")),
+        value=pl.col("result"),
+    )
+
+
+def _messages(path: Path, settings: Settings) -> Iterator[Message]:
+    with opened(path) as file:
+        text = file.read()
+    try:
+        whole: Any = plain_json.loads(text)
+        values = [plain_json.dumps(one).encode() for one in _observations(whole)]
+    except ValueError:
+        values = [value for line in text.splitlines() for value in _of_line(line)]
+    yield from map(_message, values)
+
+
+def _of_line(line: bytes) -> list[bytes]:
+    """A line's observations; what can't be read goes on as it is."""
+    try:
+        found = _observations(plain_json.loads(line))
+    except ValueError:
+        return [line] if line.strip() else []
+    return [plain_json.dumps(one, ensure_ascii=False).encode() for one in found]
+
+
+def _observations(found: Any) -> Iterator[Any]:
+    """Those of a list, of a page of the service, or of its data arrays; a single one as it is."""
+    if isinstance(found, list):
+        for one in found:
+            yield from _observations(one)
+    elif isinstance(found, dict) and isinstance(found.get("value"), list):
+        yield from _observations(found["value"])
+    elif isinstance(found, dict) and isinstance(found.get("dataArray"), list):
+        names, shared = (
+            found.get("components") or [],
+            {k: v for k, v in found.items() if k.startswith("Datastream")},
+        )
+        yield from ({**shared, **dict(zip(names, row))} for row in found["dataArray"])
+    else:
+        yield found
+
+
+def _message(value: bytes) -> Message:
+    try:
+        found = plain_json.loads(value)
+        told = str(found.get("phenomenonTime") or found.get("resultTime")).rpartition("/")[2]
+        stream = found.get("Datastream") or {}
+        key = stream.get("name") or stream.get("@iot.id") or found.get(_LINK)
+    except (ValueError, AttributeError):
+        return Message(value)
+    sent = milliseconds(told)
+    return Message(value, None if key is None else str(key).encode(), None if sent is None else int(sent))
+
+
+SENSOR_THINGS = AppFormat(
+    "sensorthings",
+    "observations of the OGC SensorThings API, one a message; pages and data arrays of them are split",
+    _rows,
+    lambda path, head: b'"phenomenonTime"' in head,
+    _messages,
+)

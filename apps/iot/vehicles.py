@@ -1,0 +1,133 @@
+"""Vehicles of GTFS-realtime: a feed a message, in Protobuf, with the places of many of them.
+
+Readings are speeds in km/h, where a feed has them; a vehicle's group is its route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ...operators.definition.stream import Stream
+from ...operators.formats.messages import Messages
+from ...operators.formats.protobuf import Protobuf, protobuf
+from ..app import AppFormat, Feed, Message, Settings
+from ..replay.recorded import opened
+from .columns import in_columns
+
+_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
+    "FeedMessage": {"header": (1, "FeedHeader"), "entity": (2, "FeedEntity")},
+    "FeedHeader": {"gtfs_realtime_version": (1, "string"), "timestamp": (3, "uint64")},
+    "FeedEntity": {"id": (1, "string"), "vehicle": (4, "VehiclePosition")},
+    "VehiclePosition": {
+        "trip": (1, "TripDescriptor"),
+        "position": (2, "Position"),
+        "timestamp": (5, "uint64"),
+        "vehicle": (8, "VehicleDescriptor"),
+    },
+    "Position": {"latitude": (1, "float"), "longitude": (2, "float"), "speed": (5, "float")},
+    "TripDescriptor": {"trip_id": (1, "string"), "route_id": (5, "string")},
+    "VehicleDescriptor": {"id": (1, "string"), "label": (2, "string")},
+}
+"""What is read of a feed, with its numbers; other fields are left out."""
+
+_REPEATED = {"entity"}
+
+USUAL = {"group": "route", **dict.fromkeys(("limit", "stuck", "jump", "deviation"), "")}
+"""A vehicle's group is its `route` or its `trip`, or none. Its speed may stay the same and may jump, as a
+sensor's readings should not; a `limit` is in km/h."""
+_KM_H = 3.6
+_UTC = pl.Datetime("us", "UTC")
+
+
+@cache
+def _feeds() -> Protobuf:
+    """Source: https://gtfs.org/documentation/realtime/proto/ (version 2.0)."""
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
+
+    files = FileDescriptorSet()
+    file = files.file.add(name="gtfs-realtime.proto", package="transit_realtime", syntax="proto2")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field, (number, kind) in fields.items():
+            made = message.field.add(name=field, number=number)
+            repeated = field in _REPEATED
+            made.label = getattr(FieldDescriptorProto, "LABEL_REPEATED" if repeated else "LABEL_OPTIONAL")
+            if kind in _MESSAGES:
+                made.type, made.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".transit_realtime.{kind}"
+            else:
+                made.type = getattr(FieldDescriptorProto, f"TYPE_{kind.upper()}")
+    return protobuf(
+        "transit_realtime.FeedMessage",
+        schema=files,
+        columns={"stamp": "header.timestamp", "entity": "entity"},
+    )
+
+
+def _begun(feed: Feed) -> Stream:
+    stamp = pl.when(pl.col("stamp") > 0).then(pl.col("stamp")).cast(pl.Int64)
+    return Stream.from_kafka(
+        feed.topic,
+        value=_feeds(),
+        time=(stamp * 1_000_000).cast(_UTC),
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+
+
+def _rows(feed: Feed, settings: Settings) -> Stream:
+    if (group := settings["group"]) not in ("route", "trip", ""):
+        raise ValueError(f"--set group={group}: a vehicle's group is its route or its trip")
+    rows = _begun(feed).explode("entity")
+    rows = rows.filter(_part("vehicle").is_not_null())
+    measured = pl.when(_part("vehicle", "timestamp") > 0).then(_part("vehicle", "timestamp"))
+    place = {name: _part("vehicle", "position", name) for name in ("latitude", "longitude", "speed")}
+    named = (("vehicle", "vehicle", "id"), ("vehicle", "vehicle", "label"), ("id",))
+    return in_columns(
+        rows,
+        settings,
+        at=(pl.coalesce(measured, pl.col("stamp")).cast(pl.Int64) * 1_000_000).cast(_UTC),
+        sensor=pl.coalesce(*(_filled(_part(*path)) for path in named)),
+        value=place["speed"].cast(pl.Float64) * _KM_H,
+        group=_filled(_part("vehicle", "trip", f"{group}_id")) if group else pl.lit(None),
+        latitude=place["latitude"],
+        longitude=place["longitude"],
+    )
+
+
+def _part(*path: str) -> pl.Expr:
+    found = pl.col("entity")
+    for name in path:
+        found = found.struct.field(name)
+    return found
+
+
+def _filled(text: pl.Expr) -> pl.Expr:
+    return pl.when(text != "").then(text)
+
+
+def _messages(path: Path, settings: Settings) -> Iterator[Message]:
+    with opened(path) as file:
+        value = file.read()
+    found = _feeds().decode(Messages.of([value])).frame
+    stamp: Any = found["stamp"][0] if found.height else None
+    yield Message(value, None, None if not stamp else int(stamp) * 1000)
+
+
+def _recognises(path: Path, head: bytes) -> bool:
+    """A feed begins with its header, and that with the version, in three characters."""
+    return head[:1] == b"\x0a" and head[2:4] == b"\x0a\x03" and head[4:7] in (b"1.0", b"2.0")
+
+
+VEHICLES = AppFormat(
+    "gtfs-realtime",
+    "GTFS-realtime in Protobuf, a feed a message: vehicles, their speed and their place",
+    _rows,
+    _recognises,
+    _messages,
+    USUAL,
+)
