@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from .operators.rules.burst import Burst as Burst
     from .operators.rules.change import Change as Change
     from .operators.rules.new_term import NewTerm as NewTerm
+    from .operators.rules.rolling_sum import RollingSum as RollingSum
     from .operators.rules.sta_lta import StaLta as StaLta
     from .operators.rules.threshold import Ratio as Ratio
     from .operators.rules.threshold import Threshold as Threshold
@@ -93,7 +94,6 @@ if TYPE_CHECKING:
     from .operators.rules.to_topic import AlertTopic as AlertTopic
     from .operators.rules.to_topic import CommandTopic as CommandTopic
     from .operators.rules.to_webhook import AlertWebhook as AlertWebhook
-    from .operators.rules.total import Total as Total
     from .operators.rules.written import read_rules as read_rules
     from .operators.serving.http.client import Client as Client
     from .operators.sinks.sink import SinkError as SinkError
@@ -194,7 +194,7 @@ _EXPORTS: dict[str, str] = {
     "Summary": ".operators.consumer.summary",
     "Table": ".operators.definition.tables",
     "Threshold": ".operators.rules.threshold",
-    "Total": ".operators.rules.total",
+    "RollingSum": ".operators.rules.rolling_sum",
     "ToKafka": ".operators.sinks.to_kafka",
     "ToParquet": ".operators.sinks.to_parquet",
     "ToTable": ".operators.sinks.to_table",

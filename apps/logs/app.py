@@ -12,9 +12,9 @@ from ...operators.definition.stream import Stream
 from ...operators.rules.absence import Absence
 from ...operators.rules.change import Change
 from ...operators.rules.new_term import NewTerm
+from ...operators.rules.rolling_sum import RollingSum
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Ratio, Threshold
-from ...operators.rules.total import Total
 from ..app import App, AppPart, Settings
 from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
 from .formats import FORMATS
@@ -101,7 +101,7 @@ def _traffic_rules(settings: Settings) -> Sequence[Rule]:
 
 def _login_rules(settings: Settings) -> Sequence[Rule]:
     return [
-        Total(
+        RollingSum(
             "brute force",
             kind="brute force",
             value="refused",

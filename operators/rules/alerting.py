@@ -47,7 +47,7 @@ class Alerting:
     """Apply rules to the closed windows of a run, and tell each event once.
 
     rules
-        `Threshold`, `Ratio`, `Total`, `Change`, `Absence`, `Flatline`, `NewTerm`, or rules of your own
+        `Threshold`, `Ratio`, `RollingSum`, `Change`, `Absence`, `Flatline`, `NewTerm`, or rules of your own
         (`operators.rules.rule`).
     to
         Where alerts go: `AlertTopic`, `CommandTopic`, `AlertOutput` (standard output, the default),

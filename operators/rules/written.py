@@ -27,14 +27,14 @@ from .beyond import Beyond
 from .burst import Burst
 from .change import Change
 from .new_term import NewTerm
+from .rolling_sum import RollingSum
 from .rule import Rule
 from .sta_lta import StaLta
 from .threshold import Ratio, Threshold
-from .total import Total
 
 KINDS: dict[str, type[Rule]] = {
     kind.__name__.lower(): kind
-    for kind in (Threshold, Ratio, Total, Change, Beyond, Burst, StaLta, Absence, Flatline, NewTerm)
+    for kind in (Threshold, Ratio, RollingSum, Change, Beyond, Burst, StaLta, Absence, Flatline, NewTerm)
 }
 """The kinds of rules that a file can name."""
 

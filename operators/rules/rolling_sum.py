@@ -12,7 +12,7 @@ from .rule import LimitRule, Measured
 
 
 @dataclass(frozen=True)
-class Total(LimitRule):
+class RollingSum(LimitRule):
     """What a value adds up to over the last `over`, windows' ends to the present one's, is past a limit.
 
     That is a hopping window over tumbling ones: an attack that the edge of a window cuts in two is whole in
@@ -21,7 +21,7 @@ class Total(LimitRule):
 
     What else it can be given stands with `LimitRule`. Raises `ValueError` or `TypeError` for a wrong field.
 
-    >>> rule, minute = Total("guessing", value="refused", at_least=5, over="3m", absent=0), 60_000_000
+    >>> rule, minute = RollingSum("guessing", value="refused", at_least=5, over="3m", absent=0), 60_000_000
     >>> state, told = rule.begin(), []
     >>> for at, n in enumerate([2, 0, 3, 0, 0]):
     ...     begin, end = at * minute, (at + 1) * minute

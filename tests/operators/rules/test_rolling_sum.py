@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from streamgauge import Alerting, StreamTester, Total
+from streamgauge import Alerting, RollingSum, StreamTester
 from streamgauge import sum as total
 from streamgauge.operators.rules.row import Row
 
@@ -23,7 +23,7 @@ def test_sums_of_the_last_windows_as_in_plain_python(over: int, limit: int) -> N
         row(second / 60, dice.choice("aab"), bad=int(dice.random() < 0.4)) for second in range(0, 7200, 17)
     ]
     fed = [one for one in fed if not 40 < (one["at"].minute + 60 * one["at"].hour) % 90 < 55]
-    rule = Total("many", value="bad", at_least=limit, over=f"{over}m", absent=0)
+    rule = RollingSum("many", value="bad", at_least=limit, over=f"{over}m", absent=0)
     tester = StreamTester(BY_KEY, sinks=[Alerting([rule], to=[kept])], start=NOON + timedelta(days=1))
     for low in range(0, len(fed), 40):
         tester.feed(fed[low : low + 40])
@@ -45,7 +45,7 @@ def test_sums_of_the_last_windows_as_in_plain_python(over: int, limit: int) -> N
 
 
 def test_what_rests_is_forgotten_and_a_wrong_length_is_named() -> None:
-    rule = Total("many", value="bad", at_least=5, over="3m", absent=0)
+    rule = RollingSum("many", value="bad", at_least=5, over="3m", absent=0)
     state, kept = rule.begin(), []
     for minute in range(5):
         rows = [Row({"key": "a"}, minute * MINUTE, (minute + 1) * MINUTE, {"bad": 1})] if not minute else []
@@ -53,4 +53,4 @@ def test_what_rests_is_forgotten_and_a_wrong_length_is_named() -> None:
         kept.append(list(state["keys"]))
     assert kept == [['["a"]']] * 3 + [[]] * 2
     with pytest.raises(ValueError, match="the rule 'n': over is ''"):
-        Total("n", value="bad", at_least=5)
+        RollingSum("n", value="bad", at_least=5)
