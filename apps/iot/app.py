@@ -39,7 +39,7 @@ def _fleets(rows: Stream) -> Stream:
     grouped = rows.filter(pl.col("group").is_not_null(), pl.col("value").is_not_null())
     return (
         grouped.group_by("group")
-        .tumbling("1h", delay="10s", max_ahead=_EVER)
+        .tumbling("1h", delay="10s")
         .agg(readings=count(), sensors=distinct("sensor"), spread=quantiles("value"))
     )
 
@@ -50,11 +50,7 @@ def _fences(rows: Stream) -> Stream:
         fence=pl.col("fences").struct.field("fence"), inside=pl.col("fences").struct.field("inside")
     )
     each = each.filter(pl.col("inside").is_not_null())
-    return (
-        each.group_by("sensor", "fence", "at")
-        .tumbling("1m", delay="10s", max_ahead=_EVER)
-        .agg(inside=last("inside"))
-    )
+    return each.group_by("sensor", "fence", "at").tumbling("10s", delay="10s").agg(inside=last("inside"))
 
 
 def _fence_rules(settings: Settings) -> Sequence[Rule]:
