@@ -151,13 +151,11 @@ def _sent_ms(cells: Mapping[str, Any], settings: Settings) -> int | None:
 
 
 FORMATS = (
-    VEHICLES,
-    SENSOR_THINGS,
     AppFormat(
         "json",
         "JSON as devices send it over MQTT, one object a message",
         _json_rows,
-        lambda path, head: head.lstrip()[:1] == b"{",
+        lambda path, head: head.lstrip()[:1] == b"{" and not SENSOR_THINGS.recognises(path, head),
         _json_messages,
         USUAL,
     ),
@@ -169,4 +167,6 @@ FORMATS = (
         _csv_messages,
         {**USUAL, "time": "timestamp", "sensor": ""},
     ),
+    VEHICLES,
+    SENSOR_THINGS,
 )
