@@ -83,7 +83,7 @@ class AppDemo:
         found = self.found.result()
         assert self.made is not None
         told = result(self.job, self.engine, self.feed, found, self.made.messages())
-        fired = {(one["rule"], one["key"]) for one in told["alerts"]}
+        fired = [(one["rule"], one["key"]) for one in told["alerts"]]
         put_in = [
             {"rule": rule, "key": key, "told": (rule, key) in fired} for rule, key in self.made.example.events
         ]

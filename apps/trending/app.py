@@ -15,7 +15,9 @@ from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
 from ...operators.rules.to_topic import CommandTopic
 from ..app import App, AppPart, Settings
+from ..page.panels import LinesPanel, NumberPanel, RankedPanel, SamplesPanel
 from .earthquake import Earthquake, shaking
+from .example import EXAMPLE
 from .formats.jetstream import JETSTREAM
 from .formats.mastodon import MASTODON
 from .formats.numbers import COUNTS, IDS
@@ -144,7 +146,8 @@ def _sentiment_rules(settings: Settings) -> Sequence[Rule]:
             above=_number(settings, "swing"),
             clear=_number(settings, "swing") / 2,
             warm=4,
-            support={"posts": _number(settings, "support")},
+            hold="30m",
+            support={"posts": 3 * _number(settings, "support")},
             cooldown="1h",
         )
     ]
@@ -189,4 +192,17 @@ APP = App(
         "sentiment": "auto",
     },
     outlets=_emergencies,
+    panels=(
+        LinesPanel("Posts in five minutes", "volume", "posts"),
+        NumberPanel("Who posts", "volume", "authors"),
+        RankedPanel("What most write about", "trends", "authors", by="term", samples="sample"),
+        RankedPanel("Tags", "top", "tags"),
+        RankedPanel("Words", "top", "words"),
+        RankedPanel("Links", "top", "links"),
+        RankedPanel("Languages", "top", "languages"),
+        LinesPanel("People who feel an earthquake, a second", "earthquakes", "posts"),
+        LinesPanel("How posts sound, from -1 to 1", "sentiment", "score.p50", by="term", most=6),
+        SamplesPanel("Some posts", "volume", "sample"),
+    ),
+    example=EXAMPLE,
 )

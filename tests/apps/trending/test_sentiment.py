@@ -27,7 +27,7 @@ def test_a_swing_of_how_posts_sound_is_told_and_a_tag_s_own() -> None:
         for alert in alerts
         if alert.state == "fired"
     ]
-    assert (("tag", "airline"), 10.0) in fired and not [key for key, _ in fired if key[1] == "sun"]
+    assert (("tag", "airline"), 11.0) in fired and not [key for key, _ in fired if key[1] == "sun"]
     assert tester.windows().filter(kind="tag", term="sun")["posts"].to_list() == [30] * 12
     for setting in ("off", "auto"):
         job = Job.of(app_of("trending"), "posts", {"sentiment": setting})
