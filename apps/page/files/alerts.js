@@ -66,6 +66,7 @@ export function alerts(app, context) {
   /** Panels show what an alert is about, where its rule's part has one key for each of its values. */
   function choose(event) {
     const part = app.rules.find((rule) => rule.name === event.rule)?.part ?? app.panels[0]?.part;
+    if (!context.part(part)) return;
     const { table, at } = context.part(part);
     const keys = table.keys.map((key) => key.name).filter((name) => name !== at);
     const values = Array.isArray(event.key) ? event.key : [event.key];

@@ -3,7 +3,7 @@
 import { el, empty, put } from "./dom.js";
 import { TimeChart, colour } from "./chart.js";
 import { bounds, column, exact, figure, moment, scaled, seconds, shown, text, told, unit, withUnit, written } from "./numbers.js";
-import { additive, chosen, course, every, last, length, over, total } from "./questions.js";
+import { additive, chosen, course, every, last, length, order, over, same, total } from "./questions.js";
 import { ask } from "./server.js";
 
 const NOTHING = "No rows in this span";
@@ -25,8 +25,9 @@ function point(row, panel, table) {
 /** The values of the key that are the largest over the span. */
 async function largest(panel, part, context) {
   if (!panel.by || panel.by in context.focus) return {};
-  const order = `-${column(panel.to || panel.value)}`;
-  const found = await total(part, [column(panel.to || panel.value)], [panel.by], context, { order, limit: panel.most });
+  const first = order(part.table, column(panel.to || panel.value));
+  const asked = [first || column(panel.value)];
+  const found = await total(part, asked, [panel.by], context, { limit: panel.most, ...(first ? { order: `-${first}` } : {}) });
   const names = found.rows.map((row) => row[panel.by]);
   const { key } = chosen(part.table, context.focus);
   return { key: { ...key, [panel.by]: names.length ? names : [null] } };
@@ -66,7 +67,7 @@ export function lines(panel, context) {
 }
 
 function held(limit, focus) {
-  return Object.entries(limit.where).every(([key, value]) => !(key in focus) || focus[key] === value);
+  return Object.entries(limit.where).every(([key, value]) => !(key in focus) || same(focus, key, value));
 }
 
 export function spread(panel, context) {

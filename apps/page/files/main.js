@@ -5,7 +5,7 @@ import { el, empty, put } from "./dom.js";
 import { lines, number, spread } from "./lines.js";
 import { map } from "./map.js";
 import { images, lightcurve } from "./objects.js";
-import { SPANS, length, usual } from "./questions.js";
+import { SPANS, length, same, usual } from "./questions.js";
 import { Refused, follow, get, tokenBy } from "./server.js";
 import { status } from "./status.js";
 import { funnel, ranked, rows, samples } from "./tables.js";
@@ -80,8 +80,8 @@ async function show(app) {
     focus,
     part: (name) => parts[name],
     choose(keys) {
-      const same = Object.entries(keys).every(([key, value]) => focus[key] === value);
-      for (const [key, value] of Object.entries(keys)) same || value == null ? delete focus[key] : (focus[key] = value);
+      const here = Object.entries(keys).every(([key, value]) => same(focus, key, value));
+      for (const [key, value] of Object.entries(keys)) here || value == null ? delete focus[key] : (focus[key] = value);
       changed();
     },
   };
@@ -104,6 +104,7 @@ async function show(app) {
   }
 
   const update = gently(async () => {
+    if (document.hidden) return;
     const found = await Promise.all(Object.keys(described.parts).map(async (name) => [name, await table(name).catch((error) => ({ waiting: error.message }))]));
     const waiting = Object.fromEntries(found.map(([name, one]) => [name, one.columns ? null : one.waiting]));
     if (span === null) {
@@ -115,6 +116,7 @@ async function show(app) {
   });
   shown = { name: app.name, again: update, chips: () => put(chosen, chips(context)) };
   shown.chips();
+  document.addEventListener("visibilitychange", () => document.hidden || update());
   document.title = `${app.name} · streamgauge`;
   await update();
   const path = `/apps/${encodeURIComponent(app.name)}/changes`;

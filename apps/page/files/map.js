@@ -2,7 +2,7 @@
 
 import { el, empty, put, svg } from "./dom.js";
 import { column, figure, text, told, withUnit } from "./numbers.js";
-import { aggregate, total } from "./questions.js";
+import { aggregate, order, same, total } from "./questions.js";
 
 const [WIDTH, HEIGHT] = [720, 360];
 const MOST = 2000;
@@ -17,14 +17,14 @@ export function map(panel, context) {
       const paths = [panel.longitude, panel.latitude, panel.value].filter(Boolean);
       const columns = [...new Set(paths.map(column))].filter((name) => aggregate(table, name));
       const keys = [panel.label, ...paths.filter((path) => table.keys.some((key) => key.name === path))];
-      const more = { limit: MOST, ...(panel.value && columns.includes(panel.value) ? { order: `-${panel.value}` } : {}) };
+      const more = { limit: MOST, ...(panel.value && order(table, panel.value) === panel.value ? { order: `-${panel.value}` } : {}) };
       const wanted = columns.length ? columns : [table.columns[0].name];
       const answer = await total(part, wanted, [...new Set(keys)], context, more, [panel.label]);
       const points = answer.rows.map((row) => point(row, panel)).filter(Boolean);
       if (!points.length) return put(place, empty("No position in this span", "Choose a longer span, or wait for the first window."));
       const project = panel.sky ? sky() : earth(points);
       const most = Math.max(...points.map((one) => one.value?.value ?? 0));
-      const list = points.toReversed().map((one) => dot(one, project, most, panel, context));
+      const list = points.toReversed().map((one, number) => dot(one, project, most, panel, context, number === points.length - 1));
       const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": `${panel.title}: ${told(points.length)} points` };
       put(place, svg("svg", box, project.lines, list), note(points, panel, answer.rows.length));
     },
@@ -45,14 +45,21 @@ function point(row, panel) {
   return { key: row[panel.label], at: [turned, latitude], value: panel.value ? figure(row, panel.value) : null };
 }
 
-function dot(one, project, most, panel, context) {
+function dot(one, project, most, panel, context, first) {
   const [x, y] = project.at(one.at);
   const size = one.value && most > 0 ? 3 + 7 * Math.sqrt(Math.max(0, one.value.value) / most) : 4.5;
-  const here = context.focus[panel.label] === one.key;
+  const here = same(context.focus, panel.label, one.key);
   const said = one.value ? `${text(one.key)}: ${withUnit(told(one.value.value), panel.unit)}` : text(one.key);
   const choose = () => context.choose({ [panel.label]: one.key });
-  const key = (event) => ["Enter", " "].includes(event.key) && (event.preventDefault(), choose());
-  const given = { cx: x, cy: y, r: size, class: here ? "dot here" : "dot", tabindex: "0", role: "button", "aria-label": said, onclick: choose, onkeydown: key };
+  // One stop for the tabulator; arrows go from point to point.
+  const key = (event) => {
+    const next = { ArrowRight: "previousElementSibling", ArrowLeft: "nextElementSibling" }[event.key];
+    if (next) event.target[next]?.focus();
+    else if (["Enter", " "].includes(event.key)) choose();
+    else return;
+    event.preventDefault();
+  };
+  const given = { cx: x, cy: y, r: size, class: here ? "dot here" : "dot", tabindex: first ? "0" : "-1", role: "button", "aria-label": said, onclick: choose, onkeydown: key };
   return svg("circle", given, svg("title", {}, said));
 }
 

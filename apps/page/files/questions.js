@@ -5,6 +5,7 @@ import { moment, seconds, written } from "./numbers.js";
 
 const POINTS = 160;
 const READINGS = 10000;
+const ADDED = ["count", "sum"];
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10080];
 
 export const SPANS = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["1d", "1 d"], ["7d", "7 d"], ["", "all"]];
@@ -104,10 +105,21 @@ export function over(part, context) {
   return own && context.span && own > seconds(context.span) ? `the last ${part.table.lasting.length}` : "";
 }
 
+/** The column by which groups are the largest: this one, if the server can order by it, else a count or a sum. */
+export function order(table, name) {
+  const found = aggregate(table, name);
+  const plain = found && !found.questions.some((question) => !["rows", "distinct", "sets"].includes(question));
+  return plain ? name : (table.columns.find((one) => ADDED.includes(one.aggregate))?.name ?? "");
+}
+
+/** Whether a key has this value, which an address has as text. */
+export function same(focus, key, value) {
+  return key in focus && String(focus[key]) === String(value);
+}
+
 /** Whether values of longer windows are sums of those of shorter ones. */
 export function additive(table, name) {
-  const found = table.columns.find((one) => one.name === name);
-  return ["count", "sum"].includes(found?.aggregate ?? found?.function ?? found?.kind ?? "");
+  return ADDED.includes(aggregate(table, name)?.aggregate);
 }
 
 /** Whether an aggregate of that name is what the column holds. */

@@ -2,7 +2,7 @@
 
 import { el, empty, put } from "./dom.js";
 import { bounds, cell, column, exact, figure, shown, text, told, unit, withUnit } from "./numbers.js";
-import { aggregate, chosen, last, over, total } from "./questions.js";
+import { aggregate, chosen, last, order, over, same, total } from "./questions.js";
 import { ask } from "./server.js";
 
 const NOTHING = "No rows in this span";
@@ -42,11 +42,11 @@ async function items(panel, part, context) {
 }
 
 async function groups(panel, part, context) {
-  const columns = [...new Set([panel.value, panel.to, panel.samples].filter(Boolean).map(column))];
   const derived = panel.to || panel.both_ways || panel.value.includes(".");
-  const order = `-${column(panel.to || panel.value)}`;
-  const limit = derived ? MOST : panel.k;
-  const answer = await total(part, columns, [panel.by], context, { order, limit }, [panel.by]);
+  const first = order(part.table, column(panel.to || panel.value));
+  const columns = [...new Set([panel.value, panel.to, panel.samples, first].filter(Boolean).map(column))];
+  const limit = derived || first !== column(panel.value) ? MOST : panel.k;
+  const answer = await total(part, columns, [panel.by], context, { limit, ...(first ? { order: `-${first}` } : {}) }, [panel.by]);
   const rows = answer.rows.map((row) => ({
     name: text(row[panel.by]),
     key: row[panel.by],
@@ -55,14 +55,14 @@ async function groups(panel, part, context) {
   }));
   const size = (row) => (panel.both_ways ? Math.abs(row.one.value) : row.one.value);
   const found = rows.filter((row) => row.one).sort((one, other) => size(other) - size(one)).slice(0, panel.k);
-  const more = derived && answer.rows.length === MOST ? `Of the ${told(MOST)} with the most ${column(panel.to || panel.value)}.` : "";
+  const more = answer.rows.length === MOST ? `Of the ${told(MOST)} with the most ${first || "rows"}.` : "";
   return { rows: found, more };
 }
 
 function bar(row, panel, context, low, high, open) {
   const at = (value) => `${(100 * (value - low)) / (high - low)}%`;
   const wide = (from, to) => ({ left: at(Math.min(from, to)), width: `${(100 * Math.abs(to - from)) / (high - low)}%` });
-  const here = panel.by && context.focus[panel.by] === row.key;
+  const here = panel.by && same(context.focus, panel.by, row.key);
   const name = panel.by
     ? el("button", { class: "name", "aria-pressed": String(Boolean(here)), onclick: () => context.choose({ [panel.by]: row.key }) }, row.name)
     : el("span", { class: "name" }, row.name);
@@ -93,16 +93,16 @@ export function rows(panel, context) {
       const columns = named.length ? named : [...keys, ...table.columns.map((one) => one.name)].map((name) => [name, name]);
       const asked = [...new Set(columns.map(([path]) => column(path)))].filter((name) => aggregate(table, name));
       const by = keys.filter((key) => key !== at || panel.each_window);
-      const order = panel.order || (panel.each_window ? `-${at ?? "window_end"}` : "");
-      const path = order.replace(/^-/, "");
-      const known = !path || keys.includes(path) || aggregate(table, path) || path === "window_end";
-      const more = { limit: panel.most, ...(order && known ? { order } : {}) };
+      const wanted = panel.order || (panel.each_window ? `-${at ?? "window_end"}` : "");
+      const path = wanted.replace(/^-/, "");
+      const known = keys.includes(path) || path === "window_end" || (asked.includes(path) && order(table, path) === path);
+      const more = { limit: panel.most, ...(wanted && known ? { order: wanted } : {}) };
       const answer = await (panel.each_window
         ? ask(table.table, "rows", { ...last(table, context.span), ...chosen(table, context.focus), by: by.length ? by : ["none"], columns: asked, ...more })
         : total(part, asked, by, context, more, keys));
       found = answer.rows;
       const shownColumns = panel.each_window && !at ? [["window_start", "window"], ...columns] : columns;
-      sorted ??= order ? { path, down: order.startsWith("-") } : { path: shownColumns[0][0], down: false };
+      sorted ??= wanted ? { path, down: wanted.startsWith("-") } : { path: shownColumns[0][0], down: false };
       draw(shownColumns, keys, at);
       return over(part, context);
     },
@@ -123,7 +123,7 @@ export function rows(panel, context) {
     });
     const lines = ordered.map((row) => {
       const own = Object.fromEntries(keys.filter((key) => key !== at && row[key] != null).map((key) => [key, row[key]]));
-      const here = Object.keys(own).length && Object.entries(own).every(([key, value]) => context.focus[key] === value);
+      const here = Object.keys(own).length && Object.entries(own).every(([key, value]) => same(context.focus, key, value));
       return el("tr", { class: here ? "here" : null }, columns.map(([path]) => data(row, path, own, context)));
     });
     const most = found.length >= panel.most ? el("p", { class: "note" }, `The first ${told(panel.most)}.`) : "";

@@ -186,6 +186,8 @@ YARD = App(
         NumberPanel("Errors", "hosts", "errors", to="requests"),
         LinesPanel("Users by host", "hosts", "users", by="host"),
         LinesPanel("Errors in requests", "hosts", "errors", to="requests", by="host"),
+        LinesPanel("Slowest by host", "hosts", "ms.p99", by="host", unit="ms"),
+        RankedPanel("Hosts by latency", "hosts", "ms.p99", by="host", unit="ms"),
         SpreadPanel("Latency", "hosts", "ms", ranks=(0.5, 0.9, 0.99), unit="ms"),
         RankedPanel("Paths", "hosts", "paths", samples="each"),
         RankedPanel("Hosts by users", "hosts", "users", by="host", samples="some"),

@@ -32,7 +32,7 @@ def test_every_panel_is_drawn_and_the_browser_complains_of_nothing(tab: Tab) -> 
     assert not [text for text in tab.text(".panel .warning") if text]
     assert tab.complaints() == []
     # uPlot's, one for each panel over time; and pictures of one object.
-    assert tab.run("return document.querySelectorAll('canvas').length") == 7
+    assert tab.run("return document.querySelectorAll('canvas').length") == 8
     until(lambda: tab.run("return document.querySelector('.images img').naturalWidth") == 21)
     assert tab.run("return document.querySelectorAll('.map circle').length") == 12
 
