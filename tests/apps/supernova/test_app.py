@@ -19,6 +19,7 @@ from streamgauge.apps.running.outcome import AlertList, events
 from streamgauge.apps.running.recording import RecordedMessages
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.apps.running.report import AppReport
+from streamgauge.apps.supernova.cuts.sets import cut_set
 from streamgauge.operators.testing import StreamTester
 
 from .made import JD, as_json, container, fink_rows, packet
@@ -98,10 +99,17 @@ def test_the_recorded_alerts_that_pass_are_29_of_7_objects(recordings: Path) -> 
     # Of 15 superluminous supernovae, most of them months old.
     assert (len(passing), len({one["objectId"] for one in rows})) == (7, 15)
     assert testers["nights"].account.counted == len(rows) == 55
+    stages = testers["stages"].windows().drop("window_start", "window_end").sum().row(0, named=True)
+    for name in ("bts", "rising"):
+        left = 55
+        for at, cut in enumerate(cut_set("ztf", name).cuts, 1):
+            left -= found[name, cut.name]
+            assert stages[f"{name}_{at}"] == left
     nights = testers["nights"].windows().sort("night")
     assert nights["night"].to_list() == [f"2025-09-0{day}" for day in range(1, 6)]
-    objects = {(one["objectId"], one["candidate"]["nid"]) for one in rows}
-    assert testers["objects"].windows().height == len(objects)
+    days = {(one["objectId"], one["candidate"]["nid"]) for one in rows}
+    objects = testers["objects"].windows()
+    assert objects.height == len(days) and objects["passed"].sum() == 29
     curves = testers["curves"].windows()
     assert curves["mag"].null_count() > 0 and curves["limit"].null_count() < curves.height
     shown = curves.drop_nulls("science")
