@@ -25,16 +25,11 @@ from ..page.panels import (
     RowsPanel,
     SpreadPanel,
 )
-from .cuts.bts import BTS
-from .cuts.cut import CutSet
-from .cuts.rising import RISING
 from .cuts.sets import SETS
 from .example import EXAMPLE
 from .formats import FORMATS
 from .rules import Candidate, Watch
 
-_FUNNELS = (BTS, RISING)
-"""The sets of cuts whose funnels the page draws."""
 _FAINTEST = {one.name: one.faintest for sets in SETS.values() for one in sets}
 
 
@@ -46,7 +41,7 @@ def _nights(rows: Stream) -> Stream:
             alerts=count(),
             passed=sum_("passed"),
             objects=distinct("object"),
-            magnitudes=quantiles("mag"),
+            magnitudes=quantiles("mag", relative_accuracy=0.001),
             densest=top_k("cell", k=5),
             sky=frequency("cell"),
         )
@@ -57,17 +52,6 @@ def _funnel(rows: Stream) -> Stream:
     """How many alerts each cut felled, of those that the cuts before it left."""
     fates = rows.explode("fates").with_columns(pl.col("fates").struct.unnest())
     return fates.group_by("set", "step", "cut").tumbling("1d").agg(alerts=count(), objects=distinct("object"))
-
-
-def _stages(rows: Stream) -> Stream:
-    """How many alerts are left after each cut: the same once more, beside each other."""
-    left = {}
-    for one in _FUNNELS:
-        its = pl.element().filter(pl.element().struct.field("set") == one.name).struct.field("step")
-        step = pl.col("fates").list.eval(its).list.first()
-        for at in range(1, len(one.cuts) + 1):
-            left[f"{one.name}_{at}"] = (step > at).cast(pl.Int64)
-    return rows.with_columns(**left).tumbling("1d").agg(alerts=count(), **{name: sum_(name) for name in left})
 
 
 def _objects(rows: Stream) -> Stream:
@@ -152,11 +136,6 @@ def _number(settings: Settings, name: str) -> float:
         raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
 
 
-def _headings(cuts: CutSet) -> dict[str, str]:
-    """The stages of a funnel, each with its heading."""
-    return {"alerts": "all alerts"} | {f"{cuts.name}_{at}": one.name for at, one in enumerate(cuts.cuts, 1)}
-
-
 APP = App(
     name="supernova",
     title="Supernova candidates: objects worth a spectrum, and what each cut felled",
@@ -164,7 +143,6 @@ APP = App(
     parts=(
         AppPart("nights", _nights),
         AppPart("funnel", _funnel),
-        AppPart("stages", _stages, shown=False),
         AppPart("objects", _objects),
         AppPart("curves", _curves, _rules, at="at", shown=False),
     ),
@@ -193,7 +171,7 @@ APP = App(
             {"science": "science", "template": "template", "difference": "difference"},
         ),
         MapPanel("Sky", "objects", "ra", "dec", "object", value="passed", sky=True),
-        *(FunnelPanel(f"Cuts: {one.told}", "stages", _headings(one)) for one in _FUNNELS),
+        FunnelPanel("Cuts", "funnel", value="alerts", by="cut", order="step", each="set"),
         NumberPanel("Different objects", "nights", "objects"),
         LinesPanel("Alerts a night", "nights", "alerts"),
         SpreadPanel("Magnitudes", "nights", "magnitudes", unit="mag"),

@@ -44,16 +44,23 @@ def _is_ztf(path: Path, head: bytes) -> bool:
 
 
 def _is_fink(path: Path, head: bytes) -> bool:
+    return _has(path, head, "candidate")
+
+
+def _has(path: Path, head: bytes, name: str) -> bool:
+    """Whether a table, or an object of JSON, has a field of that name."""
     if head.startswith(_PARQUET):
         import pyarrow.parquet as parquet
 
-        return {"objectId", "candidate"} <= set(parquet.read_schema(path).names)
-    return head.lstrip().startswith(b"{") and b'"candidate"' in head
+        return name in parquet.read_schema(path).names
+    return head.lstrip().startswith(b"{") and f'"{name}"'.encode() in head
 
 
 def _is_rubin(path: Path, head: bytes) -> bool:
     if head.startswith(CONTAINER):
         return b"diaSource" in head
+    if _has(path, head, "diaSource"):
+        return True
     # The frame, and a schema's number: 900 is that of the version 9.0.
     return head[:3] == b"\0\0\0" and 300 <= int.from_bytes(head[1:5], "big") < 10_000
 
@@ -77,7 +84,7 @@ FORMATS = (
     ),
     AppFormat(
         "rubin",
-        "Rubin's packets: Avro in the wire format of a schema registry",
+        "Rubin's packets: Avro in the wire format of a schema registry, containers, JSON, Parquet",
         partial(_rows, "rubin"),
         _is_rubin,
         lambda path, settings: messages(path, packets("rubin", settings)),

@@ -13,6 +13,8 @@ from ..app import Message
 from .packets.decoder import CONTAINER, Packets
 
 _ROWS = 1_000
+_TIMES = {"candidate": "jd", "diaSource": "midpointMjdTai"}
+"""Where a table of packets has the times, by its columns."""
 
 
 def messages(path: Path, packets: Packets) -> Iterator[Message]:
@@ -73,11 +75,9 @@ def _parquet(path: Path) -> Iterator[bytes]:
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(path)
-    names = table.schema.names
-    order: Any = range(table.num_rows)
-    if "candidate" in names:
-        order = pc.sort_indices(pc.struct_field(table["candidate"], "jd"))
-    table = table.take(order) if "candidate" in names else table
+    for name, time in _TIMES.items():
+        if name in table.schema.names:
+            table = table.take(pc.sort_indices(pc.struct_field(table[name], time)))
     for batch in table.to_batches(_ROWS):
         for row in batch.to_pylist():
             yield json.dumps(row, default=_plain).encode()

@@ -6,6 +6,7 @@ ZTF's (`NEIGHBOURS`); Rubin's packets have none.
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -108,3 +109,14 @@ def time_ms(mjd: float) -> int:
 def latest_first(points: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
     """Earlier looks in their order, those without a time left out."""
     return sorted((point for point in points if point is not None), key=lambda point: point["ago"])
+
+
+def stamp(found: Any) -> bytes | None:
+    """A cutout's bytes; within JSON they are base64."""
+    data = found.get("stampData") if isinstance(found, Mapping) else found
+    if isinstance(data, str):
+        try:
+            return base64.b64decode(data, validate=True)
+        except ValueError:
+            return None
+    return data if isinstance(data, bytes) else None

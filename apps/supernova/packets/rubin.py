@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ....operators.formats.one_by_one import Misread
-from .packet import NEIGHBOURS, latest_first, needed, number, part, time_ms
+from .packet import NEIGHBOURS, latest_first, needed, number, part, stamp, time_ms
 
 _ZERO_POINT = 31.4
 """The AB magnitude of one nanojansky."""
@@ -52,7 +52,9 @@ def packet(record: Any) -> dict[str, Any]:
         **dict.fromkeys(NEIGHBOURS),
         "rb": number(source.get("reliability")),
         "past": past,
-        **{name: record.get(f"cutout{name.title()}") for name in ("science", "template", "difference")},
+        **{
+            name: stamp(record.get(f"cutout{name.title()}")) for name in ("science", "template", "difference")
+        },
     }
 
 

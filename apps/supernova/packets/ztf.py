@@ -6,13 +6,12 @@ whatever else there is, so that a further schema needs no change here.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from ....operators.formats.one_by_one import Misread
-from .packet import NEIGHBOURS, latest_first, needed, number, part, time_ms
+from .packet import NEIGHBOURS, latest_first, needed, number, part, stamp, time_ms
 
 _BANDS = {1: "g", 2: "r", 3: "i"}
 _SIGNS = {"t": True, "1": True, "true": True, "f": False, "0": False, "false": False}
@@ -49,8 +48,7 @@ def packet(record: Any) -> dict[str, Any]:
         "roid": number(record.get("roid")),
         "past": past,
         **{
-            name: _stamp(record.get(f"cutout{name.title()}"))
-            for name in ("science", "template", "difference")
+            name: stamp(record.get(f"cutout{name.title()}")) for name in ("science", "template", "difference")
         },
     }
 
@@ -76,17 +74,6 @@ def _point(record: Any, jd: float, band: str | None) -> dict[str, Any] | None:
 def _band(record: Mapping[str, Any]) -> str | None:
     fid = number(record.get("fid"))
     return None if fid is None else _BANDS.get(int(fid), f"fid {fid:g}")
-
-
-def _stamp(found: Any) -> bytes | None:
-    """A cutout's bytes; within JSON they are base64."""
-    data = found.get("stampData") if isinstance(found, Mapping) else found
-    if isinstance(data, str):
-        try:
-            return base64.b64decode(data, validate=True)
-        except ValueError:
-            return None
-    return data if isinstance(data, bytes) else None
 
 
 def _whole(value: Any) -> int | None:

@@ -108,3 +108,64 @@ def as_json(packet: dict[str, Any]) -> bytes:
 def fink_rows(recordings: Path) -> list[dict[str, Any]]:
     """The recorded alerts that Fink enriched, as they stand in their file."""
     return pl.read_parquet(recordings / "astronomy" / "ztf_few_slsn_alerts.parquet").to_dicts()
+
+
+def passing(name: str, jd: float, mag: float, fid: int = 1) -> dict[str, Any]:
+    """A packet that no cut of the Bright Transient Survey fells."""
+    nothing = {"distpsnr1": -999.0, "sgscore1": -999.0, "neargaia": None, "ssdistnr": -999.0, "magnr": None}
+    seen = {"magpsf": mag, "sigmapsf": 0.05, "diffmaglim": 20.5, "isdiffpos": "t"}
+    place = {"ra": 150.0, "dec": 20.0}
+    scores = {"rb": 0.9, "drb": 0.99, "ndethist": 4, "jdstarthist": jd - 4}
+    earlier = {
+        "jd": jd - 3,
+        "fid": 3 - fid,
+        "magpsf": 18.5,
+        "sigmapsf": 0.05,
+        "isdiffpos": "t",
+        "diffmaglim": 20.4,
+    }
+    limit = {
+        "jd": jd - 6,
+        "fid": fid,
+        "magpsf": None,
+        "sigmapsf": None,
+        "isdiffpos": None,
+        "diffmaglim": 20.6,
+    }
+    return {
+        "objectId": name,
+        "candid": 1,
+        "candidate": {"jd": jd, "fid": fid, **place, **seen, **scores, **nothing},
+        "prv_candidates": [earlier, limit],
+        "roid": 0,
+    }
+
+
+def rubin(dice: random.Random, name: int) -> dict[str, Any]:
+    """A packet of Rubin's near the limits of what is new and rising."""
+    mjd = 61_000.1 + name / 100
+
+    def source(then: float, band: str) -> dict[str, Any]:
+        flux = dice.choice([dice.uniform(600, 9000), dice.uniform(-900, 900), float("nan"), None])
+        return {
+            "diaSourceId": dice.randrange(1 << 60),
+            "diaObjectId": name,
+            "ssObjectId": dice.choice([0, 0, 0, None, 5]),
+            "midpointMjdTai": then,
+            "ra": dice.uniform(0, 360),
+            "dec": dice.uniform(-90, 30),
+            "band": band,
+            "psfFlux": flux,
+            "psfFluxErr": 90.0,
+            "isNegative": flux is not None and flux < 0,
+        }
+
+    past = [
+        source(mjd - dice.choice([0.01, 0.5, 1, 3, 6]), dice.choice("gr"))
+        for _ in range(dice.choice([0, 1, 2, 4]))
+    ]
+    found: dict[str, Any] = {"diaSource": source(mjd, dice.choice("gr")), "prvDiaSources": past or None}
+    if dice.random() < 0.5:
+        known = dice.choice([None, float("nan"), mjd - 2, mjd - 9])
+        found["diaObject"] = {"firstDiaSourceMjdTai": known, "r_psfFluxNdata": dice.choice([None, 1, 2])}
+    return found

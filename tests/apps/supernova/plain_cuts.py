@@ -169,3 +169,33 @@ def variable(a: Alert) -> bool:
 
 
 SETS = {"purity": purity, "quality": quality, "bts": bts, "rising": rising}
+
+
+def magnitude(source: dict[str, Any]) -> float | None:
+    """The AB magnitude of a flux in nanojanskys, of positive sources."""
+    flux = known(source["psfFlux"])
+    return None if flux is None or flux <= 0 else 31.4 - 2.5 * math.log10(flux)
+
+
+def rubin_rising(packet: dict[str, Any]) -> str:
+    """Rubin's new and rising."""
+    now, past, whole = packet["diaSource"], packet["prvDiaSources"] or [], packet.get("diaObject") or {}
+    mag, time = magnitude(now), now["midpointMjdTai"]
+    if mag is None:
+        return "positive"
+    first = known(whole.get("firstDiaSourceMjdTai"))
+    if first is None:
+        first = min([time, *(one["midpointMjdTai"] for one in past)])
+    if not time - first < 5:
+        return "new"
+    if not mag < 24:
+        return "bright"
+    same = [one for one in past if one["band"] == now["band"] and magnitude(one) is not None]
+    counted = known(whole.get(f"{now['band']}_psfFluxNdata")) or 0
+    if max(counted, 1 + len(same)) < 2:
+        return "twice"
+    apart = sorted((time - one["midpointMjdTai"], magnitude(one)) for one in same)
+    apart = [(days, before) for days, before in apart if days > 0.02]
+    if not apart or not (mag - apart[0][1]) / apart[0][0] < -0.2:
+        return "rising"
+    return "not moving" if now["ssObjectId"] else "passed"

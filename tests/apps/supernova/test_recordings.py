@@ -15,7 +15,7 @@ from streamgauge.apps.supernova.packets.decoder import Packets
 from streamgauge.apps.supernova.recordings import messages
 from streamgauge.operators.formats.messages import Messages
 
-from .made import JD, as_json, container, packet
+from .made import JD, as_json, container, packet, rubin
 
 APP: App = app_of("supernova")
 
@@ -55,6 +55,17 @@ def test_tables_are_sent_in_the_order_of_their_times(tmp_path: Path) -> None:
     sent = list(messages(path, Packets("ztf")))
     times = [one.sent_ms for one in sent]
     assert times == sorted(times) and {one.key for one in sent} == {p["objectId"].encode() for p in packets}
+
+
+def test_rubin_s_alerts_come_in_tables_and_containers_too(tmp_path: Path) -> None:
+    dice = random.Random(4)
+    packets = [rubin(dice, name) for name in (3, 1, 2)]
+    path, lines = tmp_path / "alerts.parquet", tmp_path / "alerts.json"
+    pl.DataFrame(packets, infer_schema_length=None, strict=False).write_parquet(path)
+    lines.write_bytes(b"\n".join(map(as_json, packets)))
+    for file, order in ((path, [b"1", b"2", b"3"]), (lines, [b"3", b"1", b"2"])):
+        assert APP.format(None, file).name == "rubin"
+        assert [one.key for one in messages(file, Packets("rubin"))] == order
 
 
 def test_a_broken_file_is_a_message_that_will_be_refused(tmp_path: Path) -> None:
