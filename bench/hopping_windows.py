@@ -4,6 +4,12 @@
 distinct users and quantiles of prices, of all rows or by one of 100 groups. Kafka Streams makes 60 updates a
 message for the hopping ones; here a row is sketched once, by the second, and the merger puts 120 windows
 together of 60 panes. Both sides take turns; the ratio is the median of three pairs.
+
+By groups, the panes are what is left of the difference: a second of a group has 500 rows, nearly all of
+different users, so its sketches are hardly smaller than its rows. Of the processor's time beyond that of
+tumbling windows, a fifth each goes into sketching 6,000 groups in place of 100, into compressing 18 MB of
+deltas and reading them, and into merging them into panes, and a tenth into making 120 windows of the panes.
+Tumbling windows of one second cost nearly as much. None of it grows with the overlap.
 """
 
 from __future__ import annotations
