@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
+from .bench import bench
 from .demo.command import apps
 from .groups.command import app as groups
 from .kafka.command import app as kafka
@@ -40,6 +41,7 @@ class _Ordered(TyperGroup):
             "inspect",
             "warm",
             "groups",
+            "bench",
         ]
 
 
@@ -94,6 +96,7 @@ app.command()(serve)
 app.command()(query)
 app.command()(inspect)
 app.command()(warm)
+app.command()(bench)
 
 
 def _version(asked: bool) -> None:

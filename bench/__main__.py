@@ -1,4 +1,4 @@
-"""Run the benchmarks and print their table: ``python -m bench [WORD...]``."""
+"""Run the benchmarks and print their table: ``python -m bench [--list] [WORD...]``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ def scripts(words: list[str]) -> list[str]:
 
 
 def main(words: list[str]) -> int:
-    """Each script in a process of its own, so that none inherits another's threads and caches."""
+    """Each script in a process of its own, so that none inherits another's threads and caches.
+
+    With ``--list`` their names are printed, and none runs.
+    """
+    if words[:1] == ["--list"]:
+        print("\n".join(scripts(words[1:])))
+        return 0
     console = Console(width=max(Console().width, 120) if not sys.stdout.isatty() else None)
     console.print(head(), highlight=False)
     failed = 0

@@ -28,6 +28,8 @@ TOGETHER = {
     "apps/ending.py": "apps/trending/test_demo.py",
     "apps/iot/app.py": "apps/running/test_replaying.py",
     "apps/iot/formats.py": "apps/running/test_replaying.py",
+    "apps/supernova/example.py": "apps/demo/test_made.py",
+    "apps/trending/example.py": "apps/demo/test_made.py",
     "apps/kafka/cluster.py": "operators/kafka/test_reader_leaders.py",
     "apps/kafka/node.py": "apps/kafka/test_broker.py",
     "apps/kafka/running.py": "apps/kafka/test_command.py",

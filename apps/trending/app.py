@@ -26,14 +26,12 @@ from .formats.twitter_v1 import TWITTER_V1
 from .formats.twitter_v2 import TWITTER_V2
 from .sentiment import sentiment, wanted
 
-_EVER: str | None = None
-"""Recordings of counts and ids have pauses of any length, and clocks that are their own."""
 _WINDOWS_A_DAY = 288
 
 
 def _volume(rows: Stream) -> Stream:
     """Everything that is posted, and who posts, in windows of five minutes."""
-    return rows.tumbling("5m", delay="1m", max_ahead=_EVER).agg(
+    return rows.tumbling("5m", delay="1m").agg(
         posts=total("n"), events=distinct("id"), authors=distinct("author"), sample=sample("text", k=3)
     )
 
@@ -53,7 +51,7 @@ def _trends(rows: Stream) -> Stream:
         .with_columns(kind=pl.col("found").struct.field("kind"), term=pl.col("found").struct.field("term"))
         .filter(pl.col("term").is_not_null())
         .group_by("kind", "term")
-        .tumbling("5m", delay="1m", max_ahead=_EVER)
+        .tumbling("5m", delay="1m")
         .agg(
             posts=distinct("id"), authors=distinct("author"), first=first("text"), sample=sample("text", k=3)
         )
@@ -64,7 +62,7 @@ def _top(rows: Stream) -> Stream:
     """The most frequent of each in an hour."""
     return (
         rows.filter(~pl.col("muted"))
-        .tumbling("1h", delay="1m", max_ahead=_EVER)
+        .tumbling("1h", delay="1m")
         .agg(
             posts=total("n"),
             authors=distinct("author"),

@@ -43,7 +43,7 @@ def shaking(rows: Stream) -> Stream:
     felt = text.str.contains(words) & short & ~linked & ~pl.col("repost")
     return (
         rows.filter((pl.col("about") == "earthquake") | felt.fill_null(False))
-        .tumbling("1s", delay="10s", max_ahead=None)
+        .tumbling("1s", delay="10s")
         .agg(posts=total("n"), spots=sample("spot", k=20), first=first("text"))
     )
 

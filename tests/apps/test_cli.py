@@ -62,6 +62,17 @@ def test_the_command_line_starts_without_any_engine() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_benchmarks_are_listed_and_need_the_source(
+    ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = "from streamgauge.apps.program import main; main()"
+    asked = [sys.executable, "-c", code, "bench", "--list", "kernels"]
+    listed = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert {"kernels_hll", "kernels_sampling"} <= set(listed.split())
+    monkeypatch.setattr("streamgauge.apps.bench._ROOT", tmp_path)
+    assert "clone the project and run `make bench`" in ran("bench", code=1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
