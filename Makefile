@@ -1,4 +1,4 @@
-# make demo    the main job: a real Kafka, a social stream, trending tags on Spark (ARGS="--engine local" …)
+# make demo    a real Kafka, five apps on live messages, trending on Spark, their page (APP=stocks runs one; ARGS=…)
 # make test    everything that must hold: style, types, tests with a real broker and a real Spark
 # make quick   the developer's loop: style, types, and the tests that need neither
 # make bench   every speed claim against its peer, as a table
@@ -35,7 +35,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	@$(BIN)/streamgauge demo trending $(ARGS)
+	@$(BIN)/streamgauge demo apps $(APP) --engine mixed $(ARGS)
 
 # Tests on all cores would compile one kernel several times over; the demo compiles the few that it runs.
 $(VENV)/.warm: $(STAMP)

@@ -7,9 +7,9 @@ import importlib
 from .app import App
 
 APPS = {
-    "iot": "iot.app",
-    "supernova": "supernova.app",
     "trending": "trending.app",
+    "supernova": "supernova.app",
+    "iot": "iot.app",
     "logs": "logs.app",
 }
 

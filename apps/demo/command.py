@@ -11,10 +11,11 @@ from ..ending import at_once
 
 
 class DemoEngine(StrEnum):
-    """Where an app runs."""
+    """Where apps run."""
 
     local = "local"
     spark = "spark"
+    mixed = "mixed"
 
 
 Seconds = Annotated[float, typer.Option(metavar="SECONDS", min=5, help="How long messages come.")]
@@ -27,7 +28,9 @@ def apps(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[APP]...", help="iot, …; all of them unless named.")
     ] = None,
-    engine: Annotated[DemoEngine, typer.Option(help="The standalone consumer, or Spark.")] = DemoEngine.local,
+    engine: Annotated[
+        DemoEngine, typer.Option(help="The standalone consumer, Spark, or mixed: the first app on Spark.")
+    ] = DemoEngine.local,
     seconds: Seconds = 90.0,
     seed: Seed = 0,
     port: Port = 8055,
@@ -43,11 +46,13 @@ def apps(
 
         streamgauge demo apps iot --seconds 600
 
-        streamgauge demo apps iot --engine spark
+        streamgauge demo apps trending iot --engine mixed
     """
     with at_once():
         from ..registry import APPS, app_of
         from .running import Demo, run
 
     asked = [app_of(name) for name in dict.fromkeys(names or APPS)]
-    run(Demo(asked, {app.name: engine.value for app in asked}, seconds, seed, port), as_json)
+    on_spark = {"local": 0, "spark": len(asked), "mixed": 1}[engine.value]
+    engines = {app.name: "spark" if at < on_spark else "local" for at, app in enumerate(asked)}
+    run(Demo(asked, engines, seconds, seed, port), as_json)
