@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from ..app import AppFormat, Feed, Settings
 from .alerts import alerts
 from .packets.decoder import CONTAINER, Packets, Survey
 from .packets.schemas import packaged
-from .recordings import messages
+from .recordings import archived, messages
 
 _PARQUET = b"PAR1"
 
@@ -40,6 +41,8 @@ def _rows(survey: Survey, feed: Feed, settings: Settings) -> Stream:
 
 
 def _is_ztf(path: Path, head: bytes) -> bool:
+    if ".tar" in path.suffixes and tarfile.is_tarfile(path):
+        head = next(archived(path), b"")
     return head.startswith(CONTAINER) and b"prv_candidate" in head
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tarfile
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -18,14 +19,17 @@ _TIMES = {"candidate": "jd", "diaSource": "midpointMjdTai"}
 
 
 def messages(path: Path, packets: Packets) -> Iterator[Message]:
-    """The alerts of a file: an Avro container, Parquet as Fink writes it, lines of JSON, or a single packet.
+    """The alerts of a file: a container, a tar of them, Parquet, lines of JSON, or a single packet.
 
-    Those of a table are sent in the order of their times; what can't be read is sent as it is.
+    ZTF's archive has a tar for each night, and Fink writes Parquet. The alerts of a table are sent
+    in the order of their times. What can't be read is sent as it is.
     """
     with path.open("rb") as file:
         begin = file.read(5)
     if begin[:4] == b"PAR1":
         found = _parquet(path)
+    elif tarfile.is_tarfile(path):
+        found = (value for data in archived(path) for value in _container(data))
     elif begin[:4] == CONTAINER:
         found = _container(path.read_bytes())
     elif begin.lstrip()[:1] == b"{":
@@ -40,6 +44,14 @@ def messages(path: Path, packets: Packets) -> Iterator[Message]:
             yield Message(value)
             continue
         yield Message(value, packet["object"].encode(), packet["at"])
+
+
+def archived(path: Path) -> Iterator[bytes]:
+    """The files in a tar, packed or not, one after the other."""
+    with tarfile.open(path, "r|*") as archive:
+        for member in archive:
+            if (file := archive.extractfile(member)) is not None:
+                yield file.read()
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import tarfile
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from streamgauge.apps.app import App
 from streamgauge.apps.registry import app_of
@@ -34,6 +37,20 @@ def test_a_container_of_many_is_a_message_each(tmp_path: Path) -> None:
         == Packets("ztf").decode(Messages.of([container(one) for one in packets])).frame["mag"].to_list()
     )
     assert [one.sent_ms for one in sent] == [1_756_792_800_000 + at * 86_400_000 for at in range(5)]
+
+
+@pytest.mark.parametrize("packing", ["gz", ""])
+def test_a_night_of_the_archive_is_a_tar_of_containers(tmp_path: Path, packing: str) -> None:
+    dice = random.Random(5)
+    path = tmp_path / f"ztf_public_20260801.tar{packing and '.gz'}"
+    with tarfile.open(path, f"w:{packing}") as archive:
+        for at in range(3):
+            data = container(packet(dice, f"ZTF{at}", JD + at))
+            member = tarfile.TarInfo(f"{at}.avro")
+            member.size = len(data)
+            archive.addfile(member, BytesIO(data))
+    assert APP.format(None, path).name == "ztf"
+    assert [one.key for one in messages(path, Packets("ztf"))] == [b"ZTF0", b"ZTF1", b"ZTF2"]
 
 
 def test_lines_of_json_are_sent_as_they_are_and_broken_ones_too(tmp_path: Path) -> None:
