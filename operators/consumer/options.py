@@ -82,7 +82,7 @@ class RunOptions:
     state_bytes
         The bytes of memory that the windows which still fill may take in this process; no limit if None. A
         worker whose sketches take a quarter of that delivers them before the next checkpoint is due. What a
-        worker must keep of windows by count, some 50 bytes a group, may take as much, and can't be moved to
+        worker must keep of windows by count, about 100 bytes a group, may take as much, and can't be moved to
         disk: beyond that the run ends with a `StateLimitError`, whatever `at_limit` says.
     at_limit
         What happens when the windows take more: ``"spill"`` moves them to temporary files (TMPDIR says
