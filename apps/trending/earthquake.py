@@ -41,6 +41,7 @@ def shaking(rows: Stream) -> Stream:
     short = text.str.count_matches(r"\S+") <= _LONGEST_WORDS
     linked = text.str.contains(r"https?://") | (pl.col("links").list.len() > 0).fill_null(False)
     felt = text.str.contains(words) & short & ~linked & ~pl.col("repost")
+    # Hours may pass without such a post: the first ones after them are the news, and must be believed.
     return (
         rows.filter((pl.col("about") == "earthquake") | felt.fill_null(False))
         .tumbling("1s", delay="10s")

@@ -17,7 +17,7 @@ from ....operators.formats.json_fields import field
 from ...app import AppFormat, Feed, Message, Settings
 from ...replay import jetstream
 from .recordings import events, is_of
-from .rows import TEXTS, USUAL, of_lists, rows
+from .rows import TEXTS, TIME, USUAL, of_lists, rows
 
 _FEATURE = pl.Struct({"tag": pl.String, "uri": pl.String})
 _RECORD = pl.Struct(
@@ -45,8 +45,12 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         }
     )
     record = pl.when(_POSTED).then(pl.col("record").cast(pl.String))
-    sent = pl.from_epoch("time_us", time_unit="us").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
-    at = pl.coalesce(record.str.json_path_match("$.createdAt"), sent)
+    sent = pl.from_epoch("time_us", time_unit="us").cast(TIME)
+    told = record.str.json_path_match("$.createdAt")
+    # Clients say what they like: Bluesky itself sorts by the earlier of the two.
+    ahead = told.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False) > sent
+    written = sent.dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
+    at = pl.when(ahead.fill_null(False) | told.is_null()).then(written).otherwise(told)
     stream = Stream.from_kafka(
         feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
     )

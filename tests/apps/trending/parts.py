@@ -22,7 +22,11 @@ def post(at: datetime, author: str, text: str = "", *tags: str, **more: Any) -> 
 
 
 def ran(
-    part: str, values: Sequence[Any], form: str = "posts", given: Mapping[str, str] | None = None
+    part: str,
+    values: Sequence[Any],
+    form: str = "posts",
+    given: Mapping[str, str] | None = None,
+    dead_letters: int = 0,
 ) -> tuple[StreamTester, list[Alert]]:
     """A part of the app over messages, its rules as they come."""
     job = Job.of(app_of("trending"), form, given or {})
@@ -35,5 +39,5 @@ def ran(
     for low in range(0, len(messages), 20_000):
         tester.feed_messages(messages[low : low + 20_000])
     tester.finish()
-    assert tester.account.dead_lettered == 0 and tester.account.balanced, tester.refused[:3]
+    assert tester.account.dead_lettered == dead_letters and tester.account.balanced, tester.refused[:3]
     return tester, told.alerts

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamgauge.apps.trending.formats.jetstream import JETSTREAM
 
+from ..parts import ran
 from .rows import format_of, messages_of, rows_of
 
 
@@ -39,6 +40,14 @@ def test_every_recorded_event_decodes_and_only_new_posts_are_rows(recordings: Pa
         assert row["author"] == event["did"] and row["id"].endswith(event["commit"]["rkey"])
         assert (row["text"], row["lang"]) == (said["text"], next(iter(said.get("langs", [])), None))
         assert (row["links"], row["tags"]) == (list(dict.fromkeys(links)), list(dict.fromkeys(tags)))
+
+
+def test_a_post_is_of_the_earlier_time_of_its_client_and_of_its_arrival() -> None:
+    times = ["2026-07-04T14:00:00Z", "2026-07-04T16:00:00.5+02:00", "2099-01-01T00:00:00Z", None, "soon"]
+    values = [json.dumps(record(text="hi", **({"createdAt": at} if at else {}))).encode() for at in times]
+    tester, _ = ran("volume", values, "jetstream", dead_letters=1)
+    counts = tester.windows().select("window_start", "posts").rows()
+    assert [(str(start)[11:16], n) for start, n in counts] == [("14:00", 2), ("14:35", 2)]
 
 
 def test_what_other_collections_hold_is_theirs_and_a_post_that_is_none_a_dead_letter() -> None:
