@@ -5,9 +5,10 @@ of `BUCKETS` buckets. A bucket's rows of one window travel, and are kept as stat
 call of Python costs about a millisecond, so there is one for each bucket and not one for each group.
 
 Measured (`bench/spark_buckets.py`): a micro-batch that touches 1,000 keys in 10 windows takes 0.7 to 2.3
-times as long as one that Catalyst merges, with the same state store on the same machine; `quantiles` take 2.2
-times as long as `kll_quantiles` merged by Catalyst. In a stream each shuffle partition costs a Python task or
-two, so Spark's default of 200 is slow on few cores.
+times as long as one that Catalyst merges, with the same state store on the same machine; `quantiles`,
+`frequency` and `membership` of a thousand values take 0.7, 0.9 and 1.3 times as long as `distinct` merged by
+Catalyst. In a stream each shuffle partition costs a Python task or two, so Spark's default of 200 is slow on
+few cores.
 """
 
 from __future__ import annotations
