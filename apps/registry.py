@@ -7,10 +7,11 @@ import importlib
 from .app import App
 
 APPS = {
-    "trending": "trending.app",
-    "supernova": "supernova.app",
     "iot": "iot.app",
     "logs": "logs.app",
+    "stocks": "stocks.app",
+    "supernova": "supernova.app",
+    "trending": "trending.app",
 }
 
 

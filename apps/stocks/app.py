@@ -1,0 +1,283 @@
+"""What people with stocks and coins want to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from ...operators.definition.aggregates import count, distinct, first, last, quantiles, top_k, weighted_sample
+from ...operators.definition.aggregates import max as max_
+from ...operators.definition.aggregates import min as min_
+from ...operators.definition.aggregates import sum as sum_
+from ...operators.definition.stream import Stream
+from ...operators.rules.change import Change
+from ...operators.rules.rule import Rule
+from ...operators.rules.threshold import Threshold
+from ..app import App, AppPart, Settings
+from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
+from .formats.alpaca import ALPACA
+from .formats.binance import BINANCE
+from .formats.coinbase import COINBASE
+from .formats.polygon import POLYGON
+from .formats.table import TABLE
+from .rules.bands import PriceBand
+from .rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen
+from .rules.tape import Block, LargeTrade, OutOfOrder
+
+_EVER: str | None = None
+"""Recordings have gaps of nights and weekends, and end years ago: every time is believed."""
+
+_INDEX = r"(?i)[\^$]?(I:)?(SPX|GSPC|INX|S&?P[ _-]?500([ _-].*)?)"
+"""Market-wide halts go by the S&P 500, under the names that feeds have for it."""
+
+_NEW_YORK: dict[str, Any] = {"zone": "America/New_York", "hours": "09:30-16:00"}
+"""Where and when the rules of US exchanges apply."""
+
+
+def _tape(rows: Stream) -> Stream:
+    """Every trade and every bar by itself, in the order of its time; one that comes twice counts once."""
+    return (
+        rows.group_by("symbol", "venue", "seq", "at")
+        .tumbling("5s", delay="5s", max_ahead=_EVER)
+        .agg(
+            price=last("price"),
+            open=first("open"),
+            high=max_("high"),
+            low=min_("low"),
+            size=last("size"),
+            value=last("value"),
+            side=last("side"),
+            span=max_("span"),
+            adjusted=last("adjusted"),
+            split=last("split"),
+            arrived=min_("arrived"),
+            times=count(),
+        )
+    )
+
+
+def _hours(rows: Stream) -> Stream:
+    return (
+        rows.group_by("symbol", "kind")
+        .tumbling("1h", delay="5s", max_ahead=_EVER)
+        .agg(rows=count(), volume=sum_("size"), value=sum_("value"), venues=distinct("venue"))
+    )
+
+
+def _movers(rows: Stream) -> Stream:
+    return (
+        rows.group_by("symbol", "kind")
+        .tumbling("1d", delay="5s", max_ahead=_EVER)
+        .agg(
+            open=first("open"),
+            high=max_("high"),
+            low=min_("low"),
+            close=last("price"),
+            volume=sum_("size"),
+            value=sum_("value"),
+        )
+    )
+
+
+def _flow(rows: Stream) -> Stream:
+    return (
+        rows.filter(pl.col("kind") == "trades")
+        .group_by("symbol")
+        .tumbling("1d", delay="5s", max_ahead=_EVER)
+        .agg(
+            trades=count(),
+            bought=sum_("bought"),
+            sold=sum_("sold"),
+            sizes=quantiles("size"),
+            venues=distinct("venue"),
+            blocks=weighted_sample("trade", weight="weight", k=20),
+        )
+    )
+
+
+def _market(rows: Stream) -> Stream:
+    return (
+        rows.group_by("kind")
+        .tumbling("1d", delay="5s", max_ahead=_EVER)
+        .agg(
+            rows=count(),
+            symbols=distinct("symbol"),
+            top=top_k("symbol", k=20),
+        )
+    )
+
+
+def _tape_rules(settings: Settings) -> Sequence[Rule]:
+    gain, drop, rolling, fall, score, times = (
+        _number(settings, name) for name in ("gain", "drop", "rolling", "fall", "score", "times")
+    )
+    where: dict[str, Any] = {
+        "zone": settings["zone"],
+        "hours": settings["hours"],
+        "splits": _number(settings, "splits"),
+    }
+    rules: list[Rule] = [
+        SessionMove("session gain", kind="gain", at_least=gain, **where),
+        SessionMove("session drop", kind="drop", at_most=-drop, **where),
+        RollingMove(
+            "rolling gain",
+            kind="gain",
+            at_least=rolling,
+            clear=rolling / 2,
+            over=settings["rolling_over"],
+            **where,
+        ),
+        RollingMove(
+            "sharp drop",
+            kind="drop",
+            value="low",
+            against="high",
+            at_most=-fall,
+            clear=-fall / 2,
+            over=settings["fall_over"],
+            **where,
+        ),
+        ReturnScore("return score", kind="drop", below=-score, step=settings["score_step"], **where),
+        SplitSeen("split", kind="split", above=0, **where),
+        *(
+            SessionMove(
+                f"market-wide level {level}",
+                kind="halt",
+                value="low",
+                at_most=-percent,
+                matching=settings["index"],
+                until="" if level == 3 else "15:25",
+                splits=0,
+                **_NEW_YORK,
+            )
+            for level, percent in ((1, 7), (2, 13), (3, 20))
+        ),
+    ]
+    if _yes(settings, "luld"):
+        tier1 = tuple(name.strip() for name in settings["tier1"].split(",") if name.strip())
+        for name, hold in (("price band", "0s"), ("trading pause", "15s")):
+            rules.append(PriceBand(name, kind="luld", at_least=100, hold=hold, tier1=tier1, **_NEW_YORK))
+    for name, value in (("block_shares", "size"), ("block_value", "value")):
+        if settings[name]:
+            least = _number(settings, name)
+            rules.append(Block(name.replace("_", " by "), kind="block", value=value, at_least=least))
+    rules += [
+        LargeTrade(
+            "large trade",
+            kind="block",
+            value="size",
+            q=_number(settings, "quantile"),
+            above=times,
+            surely=True,
+        ),
+        Threshold("duplicate", kind="sequence", value="times", at_least=2, every=True),
+        OutOfOrder("out of order", kind="sequence"),
+    ]
+    return rules
+
+
+def _hour_rules(settings: Settings) -> Sequence[Rule]:
+    return [
+        Change(
+            "unusual volume",
+            kind="volume",
+            value="volume",
+            against="hour",
+            over=20,
+            by="times",
+            above=_number(settings, "volume"),
+            warm=5,
+        ),
+        Change(
+            "few venues",
+            kind="venues",
+            value="venues",
+            against="hour",
+            over=20,
+            by="times",
+            below=0.5,
+            surely=True,
+            warm=5,
+        ),
+    ]
+
+
+def _number(settings: Settings, name: str) -> float:
+    try:
+        found = float(settings[name])
+    except ValueError:
+        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
+    if not found >= 0:
+        raise ValueError(f"--set {name}={settings[name]}: it is a number from 0 on")
+    return found
+
+
+def _yes(settings: Settings, name: str) -> bool:
+    if settings[name] not in ("yes", "no"):
+        raise ValueError(f"--set {name}={settings[name]}: it is yes or no")
+    return settings[name] == "yes"
+
+
+APP = App(
+    name="stocks",
+    title="Stocks and coins: gains, drops, bands, blocks, unusual volume",
+    formats=(BINANCE, COINBASE, POLYGON, ALPACA, TABLE),
+    parts=(
+        AppPart("tape", _tape, _tape_rules, at="at", shown=False),
+        AppPart("hours", _hours, _hour_rules, shown=False),
+        AppPart("movers", _movers),
+        AppPart("flow", _flow),
+        AppPart("market", _market),
+    ),
+    kinds={
+        "session": SessionMove,
+        "rolling": RollingMove,
+        "score": ReturnScore,
+        "split": SplitSeen,
+        "band": PriceBand,
+        "block": Block,
+        "large": LargeTrade,
+        "order": OutOfOrder,
+    },
+    settings={
+        "gain": "10",
+        "drop": "10",
+        "rolling": "10",
+        "rolling_over": "24h",
+        "fall": "5",
+        "fall_over": "5m",
+        "score": "6",
+        "score_step": "1m",
+        "block_shares": "10000",
+        "block_value": "200000",
+        "quantile": "0.999",
+        "times": "1",
+        "volume": "3",
+        "zone": "America/New_York",
+        "hours": "09:30-16:00",
+        "splits": "3",
+        "luld": "yes",
+        "tier1": "",
+        "index": _INDEX,
+    },
+    panels=(
+        RankedPanel(
+            "Movers", "movers", "close", "symbol", "open", against="change", both_ways=True, unit="%"
+        ),
+        LinesPanel("Prices", "movers", "close", by="symbol", lower="low", upper="high", limits=False),
+        LinesPanel("Volume by hour", "hours", "volume", by="symbol"),
+        SamplesPanel("Blocks", "flow", "blocks"),
+        RankedPanel("Most traded", "market", "top"),
+        SpreadPanel("Sizes of trades", "flow", "sizes"),
+        NumberPanel("Symbols", "market", "symbols"),
+        RowsPanel("Symbols", "movers", order="-value"),
+        RowsPanel(
+            "Who took",
+            "flow",
+            {"symbol": "symbol", "trades": "trades", "bought": "bought", "sold": "sold", "venues": "venues"},
+            order="-trades",
+        ),
+    ),
+)

@@ -1,0 +1,75 @@
+"""Binance's trade streams, ``@trade`` and ``@aggTrade``, by themselves or in combined streams' envelopes.
+
+``m`` says whether the buyer is the maker: then the seller took, and the trade is a sale. Order books, tickers
+and candles of the same stream are filtered; a candle is told again with every trade, and holds nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.formats.json import json
+from ....operators.formats.json_fields import field
+from ...app import AppFormat, Feed, Settings
+from .captured import captured, holds
+from .trades import chosen, number, since_1970, text, told, whole
+
+_FIELDS = ("e", "s", "t", "a", "p", "q", "T", "m")
+_EVENTS = ("trade", "aggTrade")
+
+
+def rows(feed: Feed, settings: Settings) -> Stream:
+    """The trades of a topic."""
+    events = chosen(settings, "events", _EVENTS)
+    # The same letter is a number in one event and a list in another: all are taken as they stand.
+    alone = {f"alone_{name}": field(name, pl.Binary) for name in _FIELDS}
+    enveloped = {f"data_{name}": field(f"data.{name}", pl.Binary) for name in _FIELDS}
+    of = {name: pl.coalesce(f"data_{name}", f"alone_{name}") for name in _FIELDS}
+    trade = text(of["e"]).is_in(events).fill_null(False)
+    at = since_1970(whole(of["T"], trade))
+    stream = Stream.from_kafka(
+        feed.topic,
+        value=json({**alone, **enveloped}),
+        time=at,
+        message={"arrived": "offset"},
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+    maker = text(of["m"])
+    return told(
+        stream,
+        at=at,
+        symbol=pl.when(trade).then(text(of["s"])),
+        kind=pl.lit("trades"),
+        price=number(of["p"], trade),
+        size=number(of["q"], trade),
+        side=pl.when(maker == "true").then(pl.lit("sell")).when(maker == "false").then(pl.lit("buy")),
+        venue=pl.lit("Binance"),
+        seq=pl.when(text(of["e"]) == "trade").then(whole(of["t"], trade)).otherwise(whole(of["a"], trade)),
+        span=pl.lit(0),
+    )
+
+
+def _event(found: Any) -> dict[str, Any]:
+    inner = found.get("data") if isinstance(found, dict) else None
+    one = inner if isinstance(inner, dict) else found
+    return one if isinstance(one, dict) else {}
+
+
+def _is(found: Any) -> bool:
+    one = _event(found)
+    enveloped = isinstance(found, dict) and "@" in str(found.get("stream", "")) and "data" in found
+    return enveloped or (one.get("e") in _EVENTS and "s" in one)
+
+
+BINANCE = AppFormat(
+    "binance",
+    "Binance's websocket: trades and aggTrades, combined streams or not",
+    rows,
+    lambda path, head: holds(head, _is),
+    captured(lambda found: (_event(found).get("s"), _event(found).get("T") or _event(found).get("E"))),
+    {"events": "trade,aggTrade", "zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"},
+)

@@ -1,0 +1,72 @@
+"""Coinbase Exchange's websocket: matches, with tickers, order books and subscriptions between them.
+
+``side`` of a match is the maker's: a match of side ``sell`` was bought. A ticker repeats a match, with the
+taker's side; a `last_match` was before the subscription. So matches are counted unless you ask otherwise, by
+``--set events=ticker`` for feeds that have no others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.formats.json import json
+from ....operators.formats.json_fields import field
+from ...app import AppFormat, Feed, Settings
+from .captured import captured, holds
+from .trades import chosen, iso_time, number, text, told, whole
+
+_FIELDS = ("type", "product_id", "price", "size", "last_size", "side", "time", "trade_id")
+_EVENTS = ("match", "last_match", "ticker")
+_OTHERS = ("subscriptions", "subscribe", "snapshot", "l2update", "heartbeat", "received", "open", "done")
+
+
+def rows(feed: Feed, settings: Settings) -> Stream:
+    """The trades of a topic."""
+    events = chosen(settings, "events", _EVENTS)
+    kind = text(pl.col("type"))
+    trade = kind.is_in(events).fill_null(False)
+    at = pl.when(trade).then(iso_time(pl.col("time")))
+    stream = Stream.from_kafka(
+        feed.topic,
+        value=json({name: field(name, pl.Binary) for name in _FIELDS}),
+        time=at,
+        message={"arrived": "offset"},
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+    other = {"buy": "sell", "sell": "buy"}
+    side = text(pl.col("side"))
+    return told(
+        stream,
+        at=at,
+        symbol=pl.when(trade).then(text(pl.col("product_id"))),
+        kind=pl.lit("trades"),
+        price=number(pl.col("price"), trade),
+        size=number(pl.when(kind == "ticker").then("last_size").otherwise("size"), trade),
+        side=pl.when(kind == "ticker").then(side).otherwise(side.replace_strict(other, default=None)),
+        venue=pl.lit("Coinbase"),
+        seq=whole(pl.col("trade_id"), trade),
+        span=pl.lit(0),
+    )
+
+
+def _is(found: Any) -> bool:
+    known = isinstance(found, dict) and found.get("type") in (*_EVENTS, *_OTHERS)
+    return known and bool({"product_id", "product_ids", "channels"} & found.keys())
+
+
+def _telling(found: Any) -> tuple[Any, Any]:
+    return (found.get("product_id"), found.get("time")) if isinstance(found, dict) else (None, None)
+
+
+COINBASE = AppFormat(
+    "coinbase",
+    "Coinbase's websocket: matches, tickers, order books",
+    rows,
+    lambda path, head: holds(head, _is),
+    captured(_telling),
+    {"events": "match", "zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"},
+)

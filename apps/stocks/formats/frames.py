@@ -1,0 +1,62 @@
+"""EventFrames of websockets: a JSON object, or a list of them, in one message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.formats.decode import Decoded
+from ....operators.formats.json import Json, json
+from ....operators.formats.messages import Messages
+from ...app import Feed
+
+
+@dataclass(frozen=True)
+class EventFrames:
+    """A decoder of objects and lists of objects into a list column `events`, of `fields` as they stand.
+
+    >>> values = [b'[{"T":"t","p":1.5},{"T":"q"}]', b'{"T":"b"}', b"[3]"]
+    >>> found = EventFrames(("T", "p")).decode(Messages.of(values))
+    >>> found.frame["events"].list.len().to_list(), found.reasons
+    ([2, 1], ['"events[0]" is 3, not an object'])
+    """
+
+    fields: tuple[str, ...]
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """See `Decoder`."""
+        return {"events": pl.List(pl.Struct(dict.fromkeys(self.fields, pl.Binary())))}
+
+    @cached_property
+    def _json(self) -> Json:
+        return json(self.schema)
+
+    def decode(self, messages: Messages) -> Decoded:
+        """See `Decoder`."""
+        values = [messages.value_at(row) for row in range(len(messages))]
+        return self._json.decode(Messages.of([None if one is None else _listed(one) for one in values]))
+
+
+def _listed(frame: bytes) -> bytes:
+    frame = frame.strip()
+    return b'{"events":' + (frame if frame[:1] == b"[" else b"[" + frame + b"]") + b"}"
+
+
+def events(feed: Feed, fields: tuple[str, ...], time: pl.Expr) -> Stream:
+    """A row for each event of a topic's frames; `time` is of an `pl.element()`, and the first one counts."""
+    stream = Stream.from_kafka(
+        feed.topic,
+        value=EventFrames(fields),
+        time=pl.col("events").list.eval(time.drop_nulls()).list.first(),
+        message={"arrived": "offset"},
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    )
+    columns = [pl.col("events").struct.field(name).alias(f"event_{name}") for name in fields]
+    return stream.explode("events").select("arrived", *columns)

@@ -1,0 +1,79 @@
+"""What the columns of a CSV file of bars or trades are, by the names in its header."""
+
+from __future__ import annotations
+
+import csv
+import re
+from functools import lru_cache
+
+NAMES = {
+    "at": "date datetime timestamp time opentime day t unix unixtime transacttime tradetime eventtime",
+    "clock": "time hour",
+    "open": "open o openprice",
+    "high": "high h highprice dayhigh",
+    "low": "low l lowprice daylow",
+    "price": "close c closelast closeprice last lastprice price p settle adjclose adjustedclose value",
+    "adjusted": "adjclose adjustedclose adjcloseprice",
+    "size": "volume vol v size qty quantity q shares amount volumebtc basevolume",
+    "symbol": "symbol ticker sym s instrument product productid pair stock name",
+    "side": "side takerside",
+    "maker": "isbuyermaker buyermaker m",
+    "seq": "tradeid aggtradeid id a sequence seq",
+    "venue": "exchange venue x market",
+    "split": "splitratio stocksplits splitfactor splitcoefficient",
+}
+"""What columns are called, in lower case and without what is neither letter nor digit; the first name of a
+list that a header has is taken."""
+
+_WITHOUT = (
+    (12, "opentime,open,high,low,close,volume,closetime,quotevolume,trades,takerbase,takerquote,ignore"),
+    (8, "aggtradeid,price,quantity,firsttradeid,lasttradeid,transacttime,isbuyermaker,isbestmatch"),
+    (7, "id,price,qty,quoteqty,time,isbuyermaker,isbestmatch"),
+    (6, "id,price,qty,quoteqty,time,isbuyermaker"),
+)
+"""The files of data.binance.vision have no header, and these columns."""
+
+
+@lru_cache(maxsize=64)
+def places(header: str) -> dict[str, int]:
+    """Where a header's columns are.
+
+    Raises `ValueError` for one without a time or a price.
+
+    >>> places("Date,Open,High,Low,Close,Adj Close,Volume")["adjusted"], places("t;p")["price"]
+    (5, 1)
+    """
+    given = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in cells(header, header)]
+    found: dict[str, int] = {}
+    for what, names in NAMES.items():
+        place = next((given.index(name) for name in names.split() if name in given), None)
+        if place is not None:
+            found[what] = place
+    if found.get("clock") == found.get("at"):
+        found.pop("clock", None)
+    needed = {"at": "date or time", "price": "close or price"}
+    if missing := [told for what, told in needed.items() if what not in found]:
+        raise ValueError(f"the header has no {' and no '.join(missing)}: {header[:200]}")
+    return found
+
+
+def cells(line: str, header: str) -> list[str]:
+    """The fields of a line, whose header says what lies between them."""
+    mark = max(",;\t|", key=header.count)
+    return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+
+
+def header_of(line: str) -> str | None:
+    """The header that a file begins with, or that a file which begins so has none of; None if it is neither.
+
+    >>> header_of("14595855,64000.1,0.5,14595855,14595855,1617753600011,True,True").split(",")[0]
+    'aggtradeid'
+    """
+    try:
+        places(line)
+    except ValueError:
+        first = cells(line, line)
+        if not all(re.fullmatch(r"[-+0-9.eE]+|[Tt]rue|[Ff]alse", cell) for cell in first):
+            return None
+        return next((header for width, header in _WITHOUT if width == len(first)), None)
+    return line

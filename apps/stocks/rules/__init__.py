@@ -1,0 +1,1 @@
+"""Rules about prices and trades that need sessions, splits, bands or the order of arrival."""

@@ -1,0 +1,139 @@
+"""Limit up, limit down: the price bands of US stocks, as trades show them.
+
+The reference price is the mean of the trades of the last five minutes; a new one takes effect if it is at
+least 1 % away and the one before has stood for 30 seconds (Plan, section V). Without trades in five minutes
+it stays, and while the stock is in a limit state. The bands are a percentage of it on either side
+(Appendix A), by the security's tier and by its close the day before:
+
+    close before      Tier 1   Tier 2
+    above $3.00        5 %      10 %
+    $0.75 to $3.00    20 %      20 %
+    below $0.75       the lesser of $0.15 and 75 %
+
+They are doubled from 15:35 to the close for Tier 1, and for Tier 2 at or below $3.00. Before 2020-02-24
+(Amendment 18) all were doubled from 9:30 to 9:45 and from 15:35 to the close. A stock whose best quote stays
+at a band for 15 seconds is paused for five minutes. Quotes aren't read here: a trade at a band stands for the
+limit state.
+
+Source: Plan to Address Extraordinary Market Volatility, luldplan.com.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ....operators.rules.figure import Figure, number
+from ....operators.rules.row import Row
+from ....operators.rules.rule import Measured
+from .prices import DAY, PriceRule, Tick
+from .sessions import Hours
+
+REGULAR = Hours(34_200, 57_600)
+"""Bands apply from 9:30 to 16:00."""
+_AMENDED = date(2020, 2, 24).toordinal() - date(1970, 1, 1).toordinal()
+_OPENING_ENDS, _CLOSING_BEGINS = 9 * 3_600 + 45 * 60, 15 * 3_600 + 35 * 60
+_MEAN_US, _STANDS_US, _PAUSE_US = 300_000_000, 30_000_000, 300_000_000
+_MOVED = 0.01
+
+
+class Bands(NamedTuple):
+    """Two prices that trades must lie between, and what they come from."""
+
+    lower: float
+    upper: float
+    why: str
+
+
+def bands(reference: float, close: float, tier: int, day: int, second: float) -> Bands:
+    """The bands around a reference price, for a close the day before, at a second of a day since 1970.
+
+    >>> bands(100.0, 98.0, 1, 19_000, 40_000.0)[:2], bands(100.0, 98.0, 1, 19_000, 57_000.0)[:2]
+    ((95.0, 105.0), (90.0, 110.0))
+    >>> bands(100.0, 98.0, 2, 19_000, 57_000.0)[:2], bands(0.5, 0.5, 2, 19_000, 40_000.0)[:2]
+    ((90.0, 110.0), (0.35, 0.65))
+    """
+    doubled = second >= _CLOSING_BEGINS and (tier == 1 or close <= 3 or day < _AMENDED)
+    doubled = doubled or (second < _OPENING_ENDS and day < _AMENDED)
+    times = 2 if doubled else 1
+    if close < 0.75:
+        width = min(0.15, 0.75 * reference) * times
+        share = "the lesser of $0.15 and 75 %"
+    else:
+        percent = (5 if tier == 1 else 10) if close > 3 else 20
+        width = reference * percent * times / 100
+        share = f"{percent} %"
+    why = f"{share}{' doubled' * doubled} around {number(round(reference, 4))} (Tier {tier})"
+    return Bands(max(round(reference - width, 2), 0.0), round(reference + width, 2), why)
+
+
+@dataclass(frozen=True)
+class PriceBand(PriceRule):
+    """A price has come to a band of limit up, limit down, until it is back between the bands.
+
+    The limit is held against how far the price is on its way from the reference to the band, in percent:
+    ``at_least=100`` is at the band. With ``hold="15s"`` it is what leads to a trading pause. `tier1` lists
+    the symbols of Tier 1, or holds ``"*"`` for all; the others are of Tier 2. Bars are held against the bands
+    by their lowest and highest price, those of a day not at all. All other fields are those of `PriceRule`.
+    """
+
+    tier1: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @cached_property
+    def _first_tier(self) -> frozenset[str]:
+        return frozenset(self.tier1)
+
+    def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
+        """See `LimitRule`."""
+        for more, figure in super().figures(row):
+            yield more, None if row.answers["span"] >= DAY else figure
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        tick = self.tick(memory, row)
+        if not REGULAR.opens <= tick.at.second < REGULAR.closes:
+            return None
+        reference = self._reference(memory, tick, row)
+        tier = 1 if "*" in self._first_tier or row.key["symbol"] in self._first_tier else 2
+        close = tick.prior if tick.prior is not None else reference
+        found = bands(reference, close, tier, tick.at.day, tick.at.second)
+        low, high = row.answers["low"], row.answers["high"]
+        down = (reference - low) / (reference - found.lower) if reference > found.lower else 0.0
+        up = (high - reference) / (found.upper - reference) if found.upper > reference else 0.0
+        # At the band it is at the band, whatever the rounding.
+        down, up = max(down, float(low <= found.lower)), max(up, float(high >= found.upper))
+        memory["limited"] = max(up, down) >= 1
+        price, band, name = (high, found.upper, "upper") if up >= down else (low, found.lower, "lower")
+        way = 100 * max(up, down)
+        told = f"{number(price)} is {number(way)} % of the way to the {name} band {number(band)}, {found.why}"
+        return Measured(Figure.exactly(way), told)
+
+    def _reference(self, memory: dict[str, Any], tick: Tick, row: Row) -> float:
+        """The reference price for this row, which then counts for the next one's."""
+        price, at = row.answers["price"], row.at_us
+        past = memory.setdefault("trades", [])
+        if tick.at.day != memory.get("banded") or _resumes(memory, at):
+            # An opening or reopening auction sets the first reference.
+            past.clear()
+            memory.update(banded=tick.at.day, reference=row.answers["open"], since=at)
+        while past and past[0][0] < at - _MEAN_US:
+            del past[0]
+        if past and at - memory["since"] >= _STANDS_US and not memory.get("limited"):
+            mean = sum(total for _, total, _ in past) / sum(n for _, _, n in past)
+            if abs(mean / memory["reference"] - 1) >= _MOVED:
+                memory.update(reference=mean, since=at)
+        second = at // 1_000_000 * 1_000_000
+        if past and past[-1][0] == second:
+            past[-1][1:] = [past[-1][1] + price, past[-1][2] + 1]
+        else:
+            past.append([second, price, 1])
+        memory["seen"] = at
+        return float(memory["reference"])
+
+
+def _resumes(memory: dict[str, Any], at_us: int) -> bool:
+    """Whether this is the first trade after a pause."""
+    return bool(memory.get("limited")) and at_us - memory.get("seen", at_us) >= _PAUSE_US

@@ -1,0 +1,214 @@
+"""Moves of a price: against the close of the session before, within a length of time, and as scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from ....operators.definition.durations import Duration, written
+from ....operators.rules.alert import State
+from ....operators.rules.baselines import Ewma
+from ....operators.rules.figure import Figure, number
+from ....operators.rules.row import Row
+from ....operators.rules.rule import Measured
+from .prices import PriceRule, Tick
+
+_BUCKETS = 120
+_TIMES = 2
+
+
+@dataclass(frozen=True)
+class SessionMove(PriceRule):
+    """A price has moved by so many percent from the close of the session before; told once a session.
+
+    `value` is which price: ``"price"``, or of bars also ``"low"`` or ``"high"``. After `until`, a time of day
+    such as ``15:25``, nothing is told of anything shorter than a day. All other fields are those of
+    `PriceRule`. Raises `ValueError` or `TypeError` for a wrong one.
+    """
+
+    until: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            _ = self._until
+        except ValueError:
+            raise ValueError(
+                f"{self._where}: until is {self.until!r}; write a time of day as 15:25"
+            ) from None
+
+    @cached_property
+    def _until(self) -> float:
+        if not self.until:
+            return math.inf
+        hour, minute = self.until.split(":")
+        return int(hour) * 3600 + int(minute) * 60
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        tick = self.tick(memory, row)
+        if tick.opens:
+            memory.pop("told", None)
+        if tick.prior is None or tick.prior <= 0 or tick.at.second >= self._until:
+            return None
+        prior = tick.prior
+        moved = figure.map(lambda price: 100 * (price - prior) / prior)
+        if "told" in memory:
+            return None
+        if self.limit.side(moved) == "past":
+            memory["told"] = True
+        where = "" if self.value == "price" else f"the {self.value} "
+        percent, date = number(moved.value), tick.at.date
+        told = f"{where}{figure} is {percent} % from {number(prior)}, the close before {date}"
+        return Measured(moved, f"{told}{_after(tick)}")
+
+    def _turned(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
+        return "fired" if self.limit.side(measured.figure) == "past" else None
+
+
+Against = Literal["first", "high", "low"]
+
+
+@dataclass(frozen=True)
+class RollingMove(PriceRule):
+    """A price has moved by so many percent within the time `over`, until it is back.
+
+    It is held `against` the ``"first"`` price of that time, the one `over` ago, or its ``"high"`` or
+    ``"low"``. These are kept by slices of a 120th of `over`, so that what lies at its far end may be older by
+    as much. Rows that themselves last as long as `over` say nothing. All other fields are those of
+    `PriceRule`. Raises `ValueError` or `TypeError` for a wrong one.
+    """
+
+    against: Against = field(default="first", kw_only=True)
+    over: Duration = field(default="24h", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.against not in get_args(Against):
+            wanted = ", ".join(get_args(Against))
+            raise ValueError(f"{self._where}: against is {self.against!r}; it can be {wanted}")
+        if not self._duration("over"):
+            raise ValueError(f"{self._where}: over is {self.over!r}; write a length of time, such as '24h'")
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        tick, over = self.tick(memory, row), self._duration("over")
+        if row.answers["span"] * 1_000_000 >= over:
+            return None
+        past = memory.setdefault("past", [])
+        if tick.split is not None:
+            past[:] = [[at, *(price / tick.split.factor for price in prices)] for at, *prices in past]
+        width = max(1, over // _BUCKETS)
+        while past and (past[0][0] + 1) * width <= row.at_us - over:
+            del past[0]
+        found = self._reference(past)
+        opened, high, low = (row.answers[name] for name in ("open", "high", "low"))
+        # What a bar opened at came before all else of it.
+        found = opened if found is None else max(found, opened) if self.against == "high" else found
+        found = min(found, opened) if self.against == "low" else found
+        _keep(past, row.at_us // width, opened, high, low)
+        if found <= 0:
+            return None
+        moved = figure.map(lambda price: 100 * (price - found) / found)
+        what = {"first": f"{written(over)} before", "high": "the highest", "low": "the lowest"}[self.against]
+        within = "" if self.against == "first" else f" of {written(over)}"
+        told = f"{figure} is {number(moved.value)} % from {number(found)}, {what}{within}"
+        return Measured(moved, f"{told}{_after(tick)}")
+
+    def _reference(self, past: list[list[float]]) -> float | None:
+        if not past:
+            return None
+        if self.against == "first":
+            return past[0][1]
+        return max(one[2] for one in past) if self.against == "high" else min(one[3] for one in past)
+
+
+def _keep(past: list[list[float]], bucket: int, opened: float, high: float, low: float) -> None:
+    if past and past[-1][0] == bucket:
+        past[-1][2:] = [max(past[-1][2], high), min(past[-1][3], low)]
+    else:
+        past.append([bucket, opened, high, low])
+
+
+@dataclass(frozen=True)
+class ReturnScore(PriceRule):
+    """A return is so many standard deviations from the mean of the symbol's returns before.
+
+    Returns are differences of logarithms from step to step of `step`; bars that last longer are steps
+    themselves. Mean and deviation are exponentially weighted over `over` returns, of which there must be
+    `warm`. A return of less than `least` percent is past no limit. From one session to the next there is no
+    return, but between bars that are sessions. All other fields are those of `PriceRule`. Raises `ValueError`
+    or `TypeError` for a wrong one.
+    """
+
+    step: Duration = field(default="1m", kw_only=True)
+    over: int = field(default=60, kw_only=True)
+    warm: int = field(default=30, kw_only=True)
+    least: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self._duration("step"):
+            raise ValueError(f"{self._where}: step is {self.step!r}; write a length of time, such as '1m'")
+        for name in ("over", "warm"):
+            if type(given := getattr(self, name)) is not int or given < _TIMES:
+                raise ValueError(f"{self._where}: {name} is {given!r}; it is a whole number from {_TIMES} on")
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        tick, price = self.tick(memory, row), figure.value
+        if price <= 0:
+            return None
+        step = self._duration("step")
+        longer = row.answers["span"] * 1_000_000 >= step
+        number_of = row.at_us if longer else row.at_us // step
+        if tick.split is not None and "last" in memory:
+            memory["last"] /= tick.split.factor
+        before = memory.setdefault("returns", {})
+        if number_of != memory.get("step"):
+            if memory.get("from") is not None:
+                Ewma(2 / (self.over + 1)).learn(before, row.at_us, math.log(memory["last"] / memory["from"]))
+            of_another = tick.opens and not (longer and row.answers["span"] >= 86_400)
+            memory.update(step=number_of, **{"from": None if of_another else memory.get("last")})
+        memory["last"] = price
+        past = Ewma(2 / (self.over + 1)).look(before, row.at_us)
+        if memory["from"] is None or past is None or past.rows < self.warm or not past.spread:
+            return None
+        grown = math.log(price / memory["from"])
+        score = (grown - past.mean) / past.spread
+        percent = 100 * math.expm1(grown)
+        told = (
+            f"{number(percent)} % to {figure} is {number(score)} standard deviations from the mean of "
+            f"{past.rows} returns before, {100 * past.mean:.3g} ± {100 * past.spread:.3g} %{_after(tick)}"
+        )
+        return Measured(Figure.exactly(score), told, abs(percent) >= self.least)
+
+
+@dataclass(frozen=True)
+class SplitSeen(PriceRule):
+    """A session began with a split: prices before it are held against those after in the shares of today.
+
+    The limit is held against the number of new shares for an old one. All other fields are those of
+    `PriceRule`.
+    """
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        tick = self.tick(memory, row)
+        if tick.split is None:
+            return None
+        factor = tick.split.factor
+        shares = f"{factor:g} new shares for 1" if factor >= 1 else f"1 new share for {1 / factor:g}"
+        return Measured(Figure.exactly(factor), f"{shares}: {tick.split.why}")
+
+    def _turned(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
+        return "fired" if self.limit.side(measured.figure) == "past" else None
+
+    def _because(self, said: State, figure: Figure) -> str:
+        return ""
+
+
+def _after(tick: Tick) -> str:
+    return f" (after a split, 1 to {tick.split.factor:g})" if tick.split else ""

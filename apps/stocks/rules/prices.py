@@ -1,0 +1,134 @@
+"""What rules about prices have in common: rows in the order of arrival, sessions, and splits between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ....operators.rules.alert import Alert
+from ....operators.rules.row import Row
+from ....operators.rules.rule import LimitRule, RuleState
+from .sessions import AUCTION_SECONDS, Hours, Moment, day_of, local, zone_of
+from .splits import Opening, Split, split
+
+DAY = 86_400
+_TURNOVER_DAYS = 20
+
+
+class Tick(NamedTuple):
+    """Where a row stands: its moment, the close before its session, and a split that it begins with.
+
+    `prior` is None in the first session of all; `opens` is whether the row is its session's first.
+    """
+
+    at: Moment
+    prior: float | None
+    opens: bool
+    split: Split | None
+
+
+@dataclass(frozen=True)
+class PriceRule(LimitRule):
+    """A rule about the prices of each symbol, in sessions.
+
+    zone, hours
+        Where a day begins, and when the market is open, such as ``09:30-16:00``: a session's close is its
+        last price in these hours, or the minute after for the closing auction. Empty hours are all day.
+    splits
+        How many percent a session's first price may be off a usual split to be taken for one; 0 guesses none.
+    matching
+        A regular expression of the symbols it concerns: all of them unless given.
+
+    All other fields are those of `LimitRule`.
+    """
+
+    zone: str = field(default="UTC", kw_only=True)
+    hours: str = field(default="", kw_only=True)
+    splits: float = field(default=3.0, kw_only=True)
+    matching: str = field(default="", kw_only=True)
+    value: str = field(default="price", kw_only=True)
+    per: Sequence[str] = field(default=("symbol",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            zone_of(self.zone)
+            _ = self.open, self.symbols
+        except (ValueError, re.error) as error:
+            raise ValueError(f"{self._where}: {error}") from None
+        is_number = isinstance(self.splits, int | float) and not isinstance(self.splits, bool)
+        if not is_number or not 0 <= self.splits < 20:
+            raise ValueError(f"{self._where}: splits is {self.splits!r}; it is a percentage from 0 to 20")
+
+    @cached_property
+    def open(self) -> Hours:
+        """The hours in which the market is open."""
+        return Hours.of(self.hours)
+
+    @cached_property
+    def symbols(self) -> re.Pattern[str] | None:
+        """Which symbols it concerns."""
+        return re.compile(self.matching) if self.matching else None
+
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        shown = ("price", "open", "high", "low", "size", "side", "span", "adjusted", "split", "arrived")
+        return dict.fromkeys((self.value, *shown))
+
+    def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """See `Rule`."""
+        found = super().concerned(rows)
+        if self.symbols is None:
+            return found
+        return (row for row in found if self.symbols.fullmatch(str(row.key.get("symbol"))))
+
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        """See `Rule`."""
+        yield from super().window(state, in_order(rows), start_us, end_us, step_us)
+
+    def tick(self, memory: dict[str, Any], row: Row) -> Tick:
+        """Take a row into the memory of its symbol's sessions."""
+        answers = row.answers
+        span, price = answers["span"] or 0, answers["price"]
+        at = day_of(row.at_us) if span >= DAY else local(row.at_us, self.zone)
+        if memory.get("day") is None or at.day > memory["day"]:
+            found = self._begin(memory, row)
+            memory.update(day=at.day, regular=False)
+            tick = Tick(at, memory.get("prior"), True, found)
+        else:
+            tick = Tick(at, memory.get("prior"), False, None)
+        regular = span >= DAY or self.open.opens <= at.second <= self.open.closes + AUCTION_SECONDS
+        if regular or not memory["regular"]:
+            memory.update(close=price, adjusted=answers["adjusted"], regular=regular)
+        return tick
+
+    def _begin(self, memory: dict[str, Any], row: Row) -> Split | None:
+        """Begin a session: its prior close is the one before, in the shares of today."""
+        close = memory.get("close")
+        turnover = _turnover(row)
+        found = None
+        if close is not None:
+            answers = row.answers
+            seen = Opening(answers["open"], answers["price"], answers["adjusted"], answers["split"], turnover)
+            found = split(seen, close, memory.get("adjusted"), memory.get("turnover"), self.splits)
+            memory["prior"] = close / found.factor if found else close
+        if turnover is not None:
+            known = memory.get("turnover", turnover)
+            memory["turnover"] = known + (turnover - known) / _TURNOVER_DAYS
+        return found
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Rows by their times, and those of one time as they arrived."""
+    return sorted(rows, key=lambda row: (row.at_us, row.answers["arrived"]))
+
+
+def _turnover(row: Row) -> float | None:
+    """The money that changed hands in a day's bar; of other rows nothing is known of the day."""
+    size = row.answers["size"]
+    return row.answers["price"] * size if row.answers["span"] >= DAY and size else None

@@ -1,0 +1,89 @@
+"""Trading days: which one a moment belongs to, and which close the day before had."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_SECOND, _HOUR, _DAY = 1_000_000, 3_600, 86_400
+AUCTION_SECONDS = 60
+"""The closing auction prints after the bell: its trades are of the session still."""
+
+
+class Hours(NamedTuple):
+    """When the market is open, in seconds of the day; all day where it always is."""
+
+    opens: int = 0
+    closes: int = _DAY
+
+    @classmethod
+    def of(cls, told: str) -> Hours:
+        """From text such as ``09:30-16:00``; empty text is all day. Raises `ValueError`.
+
+        >>> Hours.of("09:30-16:00")
+        Hours(opens=34200, closes=57600)
+        """
+        if not told:
+            return cls()
+        try:
+            opens, closes = (datetime.strptime(part.strip(), "%H:%M") for part in told.split("-"))
+        except ValueError:
+            raise ValueError(
+                f"hours are {told!r}; write them as 09:30-16:00, or nothing for all day"
+            ) from None
+        found = cls(*(at.hour * _HOUR + at.minute * 60 for at in (opens, closes)))
+        if found.opens >= found.closes:
+            raise ValueError(f"hours are {told!r}, and end before they begin")
+        return found
+
+    @property
+    def all_day(self) -> bool:
+        """Whether the market never closes."""
+        return self == Hours()
+
+
+class Moment(NamedTuple):
+    """A day, counted from 1970 where the market is, and a second of it."""
+
+    day: int
+    second: float
+
+    @property
+    def date(self) -> str:
+        """The day in ISO 8601."""
+        return datetime.fromtimestamp(self.day * _DAY, UTC).date().isoformat()
+
+
+def local(at_us: int, zone: str) -> Moment:
+    """The day and time of day where the market is.
+
+    >>> local(1_577_975_400_000_000, "America/New_York")
+    Moment(day=18263, second=34200.0)
+    """
+    shifted = at_us + _offset(at_us // (900 * _SECOND), zone) * _SECOND
+    return Moment(shifted // (_DAY * _SECOND), shifted % (_DAY * _SECOND) / _SECOND)
+
+
+def day_of(at_us: int) -> Moment:
+    """A whole day, named by its date at midnight UTC."""
+    return Moment(at_us // (_DAY * _SECOND), 0.0)
+
+
+@lru_cache(maxsize=4096)
+def _offset(quarter: int, zone: str) -> int:
+    # Offsets change on quarters of an hour.
+    at = datetime.fromtimestamp(quarter * 900, UTC).astimezone(zone_of(zone))
+    found = at.utcoffset()
+    assert found is not None
+    return int(found.total_seconds())
+
+
+@lru_cache(maxsize=16)
+def zone_of(name: str) -> ZoneInfo:
+    """A time zone by its name. Raises `ValueError`."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"zone is {name!r}; write one such as America/New_York or UTC") from None

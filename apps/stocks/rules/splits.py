@@ -1,0 +1,74 @@
+"""Splits: what looks like a crash, and is the same worth in more shares.
+
+Evidence is taken in this order: a column that names the split; a close with its adjusted close beside it,
+whose ratio changes; the first price of a session near the last one's close over a usual ratio. A guess needs
+more than the price where there is more: a day on which three times as much money changed hands as usual was
+no split.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+USUAL = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 100.0)
+"""New shares for an old one, and old ones for a new one in reverse splits."""
+_LEAST = 1.2
+"""Smaller changes of an adjustment are dividends."""
+_EXACT = 0.01
+_BUSY = 3.0
+
+
+class Opening(NamedTuple):
+    """What a session's first row tells: its first price, its close, as adjusted, too, and its turnover."""
+
+    price: float
+    close: float
+    adjusted: float | None
+    split: float | None
+    turnover: float | None
+
+
+class Split(NamedTuple):
+    """Into how many shares each became, and how that is known."""
+
+    factor: float
+    why: str
+
+
+def split(
+    seen: Opening, close: float, adjusted: float | None, usual: float | None, within: float
+) -> Split | None:
+    """The split between a close (with its adjusted close) and the next session, if there was one.
+
+    `usual` is the turnover of the days before, `within` how many percent a guess may be off; 0 guesses none.
+
+    >>> aapl = Opening(127.58, 129.04, None, None, None)
+    >>> split(aapl, 499.23, None, None, 3.0)
+    Split(factor=4.0, why='it opened at 127.58 after 499.23, 1 to 3.913')
+    >>> split(Opening(28.19, 25.75, None, None, None), 53.5, None, None, 3.0)
+    """
+    if seen.split is not None and seen.split > 0 and seen.split != 1:
+        return Split(seen.split, "the feed says so")
+    if adjusted and seen.adjusted and seen.adjusted > 0:
+        change = (close / adjusted) / (seen.close / seen.adjusted)
+        if max(change, 1 / change) < _LEAST:
+            return None
+        found = _near(change, _EXACT)
+        return Split(found or change, f"the adjustment of closes changes by {change:.4g}")
+    if within <= 0 or seen.price <= 0:
+        return None
+    found = _near(close / seen.price, within / 100)
+    busy = usual and seen.turnover and seen.turnover > _BUSY * usual
+    if found is None or busy:
+        return None
+    return Split(found, f"it opened at {seen.price:g} after {close:g}, {_ratio(close / seen.price)}")
+
+
+def _near(ratio: float, within: float) -> float | None:
+    every = [*USUAL, *(1 / one for one in USUAL)]
+    near = min(every, key=lambda one: abs(ratio / one - 1))
+    return near if abs(ratio / near - 1) <= within else None
+
+
+def _ratio(ratio: float) -> str:
+    return f"1 to {ratio:.4g}" if ratio >= 1 else f"{1 / ratio:.4g} to 1"

@@ -1,0 +1,134 @@
+"""Rules about single trades: large ones and who took them, and the order of their numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....operators.rules.alert import Alert
+from ....operators.rules.beyond import Beyond
+from ....operators.rules.figure import Figure, number
+from ....operators.rules.row import Row
+from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
+from .prices import in_order
+
+_SHOWN = ("price", "size", "side", "span", "arrived")
+
+
+class Tape(LimitRule):
+    """What rules about single trades have in common: their order, and which side took.
+
+    Where a feed doesn't say which, the tick test does: a trade above the last other price was bought, one
+    below it was sold.
+
+    Source: Lee, Ready, "Inferring Trade Direction from Intraday Data", J. Finance 1991.
+    """
+
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        return dict.fromkeys((self.value, *_SHOWN))
+
+    def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """See `Rule`."""
+        return (row for row in super().concerned(rows) if row.answers["span"] == 0)
+
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        """See `Rule`."""
+        yield from super().window(state, in_order(rows), start_us, end_us, step_us)
+
+    def took(self, memory: dict[str, Any], answers: Mapping[str, Any]) -> str:
+        """Who took a trade, in words, and what it was."""
+        price, last = answers["price"], memory.get("last")
+        if last is not None and price != last:
+            memory["tick"] = "bought" if price > last else "sold"
+        memory["last"] = price
+        given = {"buy": "bought", "sell": "sold"}.get(answers["side"] or "")
+        guess = f"{memory['tick']}, by the tick test" if "tick" in memory else "traded"
+        money = number(price * answers["size"])
+        return f"{given or guess}: {number(answers['size'])} at {number(price)}, {money} in all"
+
+
+@dataclass(frozen=True)
+class Block(Tape):
+    """A trade is large by its `value`: ``"size"`` in shares or ``"value"`` in money.
+
+    All other fields are those of `LimitRule`.
+    """
+
+    per: Sequence[str] = field(default=("symbol",), kw_only=True)
+    every: bool = field(default=True, kw_only=True)
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        return Measured(figure, f"{self.took(memory, row.answers)}; its {self.value} is {figure}")
+
+
+@dataclass(frozen=True)
+class LargeTrade(Tape, Beyond):
+    """A trade is larger than its symbol's trades usually are, by their quantile sketch.
+
+    All fields are those of `Beyond`.
+    """
+
+    per: Sequence[str] = field(default=("symbol",), kw_only=True)
+    every: bool = field(default=True, kw_only=True)
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        took = self.took(memory.setdefault("tape", {}), row.answers)
+        found = Beyond.measure(self, memory.setdefault("sizes", {}), row, figure)
+        return None if found is None else found._replace(told=f"{took}; {found.told}")
+
+
+@dataclass(frozen=True)
+class OutOfOrder(Rule):
+    """Trades of a symbol at a venue arrived after others with higher numbers; told once for each window.
+
+    The figure is how many. Numbers that rise with gaps, as most feeds have, are in order.
+    """
+
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        return ("arrived", "span")
+
+    def names(self) -> Iterable[str]:
+        """See `Rule`."""
+        return [*super().names(), "symbol", "venue", "seq"]
+
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        """See `Rule`."""
+        found: dict[tuple[Any, Any], list[Row]] = {}
+        for row in self.concerned(rows):
+            if row.key["seq"] is not None and row.answers["span"] == 0:
+                found.setdefault((row.key["symbol"], row.key["venue"]), []).append(row)
+        for (symbol, venue), trades in sorted(found.items(), key=str):
+            key = _key([symbol, venue])
+            yield from self._look(state["keys"].setdefault(key, {}), key, trades)
+
+    def _look(self, memory: dict[str, Any], key: str, trades: list[Row]) -> Iterator[Alert]:
+        """Go through a window's trades as they arrived, with the highest of the windows before among them."""
+        arrived = [(row.answers["arrived"], row.key["seq"], row) for row in trades]
+        known = [(memory["arrived"], memory["seq"], None)] if memory else []
+        high, late = None, []
+        for _, seq, row in sorted([*arrived, *known], key=lambda one: one[0]):
+            if high is not None and seq < high:
+                late.append((seq, high, row))
+            high = seq if high is None else max(high, seq)
+        memory["arrived"], memory["seq"] = max(
+            ((at, seq) for at, seq, _ in [*arrived, *known]), key=lambda one: (one[1], one[0])
+        )
+        if late:
+            seq, high, row = late[0]
+            at = min(one.at_us for one in trades) if row is None else row.at_us
+            why = f"{len(late)} of {len(trades)} came late: the first is {seq}, after {high}"
+            yield self._alert("fired", key, at, at, Figure.exactly(len(late)), 0.0, why)
+
+
+def _key(parts: Sequence[Any]) -> str:
+    return json.dumps(list(parts), ensure_ascii=False, separators=(",", ":"))

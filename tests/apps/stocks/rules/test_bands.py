@@ -1,0 +1,88 @@
+"""Limit up, limit down: tiers, doubling, reference prices, limit states and pauses."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from streamgauge.apps.stocks.rules.bands import PriceBand, bands
+
+from .made import bar, day, told, trade
+
+NEW_YORK = {"zone": "America/New_York", "hours": "09:30-16:00"}
+NOON, LATE, EARLY = 12 * 3600.0, 15 * 3600 + 36 * 60.0, 9 * 3600 + 31 * 60.0
+NOW, THEN = (date(year, 6, 1).toordinal() - date(1970, 1, 1).toordinal() for year in (2026, 2019))
+
+
+@pytest.mark.parametrize(
+    ("close", "tier", "at", "day_", "lower", "upper"),
+    [
+        (50.0, 1, NOON, NOW, 95, 105),
+        (50.0, 2, NOON, NOW, 90, 110),
+        (3.0, 1, NOON, NOW, 80, 120),
+        (3.0, 2, NOON, NOW, 80, 120),
+        (3.01, 2, NOON, NOW, 90, 110),
+        (50.0, 1, LATE, NOW, 90, 110),
+        (50.0, 2, LATE, NOW, 90, 110),
+        (2.0, 2, LATE, NOW, 60, 140),
+        (50.0, 1, EARLY, NOW, 95, 105),
+        (50.0, 1, EARLY, THEN, 90, 110),
+        (50.0, 2, LATE, THEN, 80, 120),
+    ],
+)
+def test_the_plan_s_table(close, tier, at, day_, lower, upper) -> None:
+    assert bands(100.0, close, tier, day_, at)[:2] == (lower, upper)
+
+
+@pytest.mark.parametrize(("reference", "wanted"), [(0.5, (0.35, 0.65)), (0.1, (0.02, 0.18))])
+def test_pennies(reference: float, wanted: tuple) -> None:
+    found = bands(reference, 0.5, 2, NOW, NOON)
+    assert found[:2] == pytest.approx(wanted, abs=0.006)
+
+
+def test_a_trade_at_the_band_is_told_and_cleared() -> None:
+    rows = [
+        trade("2026-06-01T19:00:00", 98.0),
+        trade("2026-06-02T14:00:00", 100.0),
+        trade("2026-06-02T14:00:10", 95.01),
+        trade("2026-06-02T14:00:11", 95.0),
+        trade("2026-06-02T14:00:20", 97.0),
+    ]
+    found = told(PriceBand("band", at_least=100, tier1=("A",), **NEW_YORK), rows, 2)
+    assert [(one.state, one.at_us) for one in found] == [("fired", rows[3].at_us), ("cleared", rows[4].at_us)]
+    assert (
+        found[0].why == "95 is 100 % of the way to the lower band 95, 5 % around 100 (Tier 1): at least 100"
+    )
+    assert not told(PriceBand("band", at_least=100, **NEW_YORK), rows)  # Tier 2
+
+
+def test_the_reference_follows_the_mean_of_five_minutes() -> None:
+    start = [trade(f"2026-06-02T14:00:{second:02d}", 100.0) for second in range(0, 40, 10)]
+    moved = [trade(f"2026-06-02T14:01:{second:02d}", 104.0) for second in range(0, 60, 2)]
+    # The reference is about 103.2 by now: 108 lies within 5 % of it, though not of 100.
+    last = [trade("2026-06-02T14:02:10", 108.0)]
+    assert not told(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), [*start, *moved, *last])
+    at_once = [*start, trade("2026-06-02T14:01:00", 105.0)]
+    assert len(told(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), at_once)) == 1
+
+
+def test_fifteen_seconds_at_the_band_are_a_pause_and_reopening_sets_the_reference() -> None:
+    rows = [trade("2026-06-02T14:00:00", 100.0)]
+    rows += [trade(f"2026-06-02T14:01:{second:02d}", 89.9) for second in range(0, 20, 5)]
+    rows += [trade("2026-06-02T14:06:30", 85.0), trade("2026-06-02T14:06:40", 85.0)]
+    pause = told(PriceBand("pause", at_least=100, hold="15s", **NEW_YORK), rows)
+    assert [(one.state, one.at_us) for one in pause] == [("fired", rows[4].at_us), ("cleared", rows[5].at_us)]
+    short = [rows[0], *rows[1:3], trade("2026-06-02T14:01:10", 95.0), *rows[4:5]]
+    assert not told(PriceBand("pause", at_least=100, hold="15s", **NEW_YORK), short)
+
+
+def test_days_and_other_hours_have_no_bands_and_minutes_have() -> None:
+    rule = PriceBand("band", at_least=100, **NEW_YORK)
+    assert not told(rule, [day("2026-06-01", 100.0), day("2026-06-02", 50.0)])
+    assert not told(rule, [trade("2026-06-01T12:00:00", 100.0), trade("2026-06-01T12:01:00", 50.0)])
+    minutes = [
+        bar("2026-06-01T14:00:00", [100, 101, 99, 100], span=60),
+        bar("2026-06-01T14:01:00", [100, 100, 89, 99], span=60),
+    ]
+    assert [one.plain_key for one in told(rule, minutes)] == ["A"]

@@ -1,0 +1,188 @@
+"""The app on recordings, against plain Python: what fired, the answers, the same on both engines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from streamgauge.apps.registry import app_of
+from streamgauge.apps.running.asked import Job
+from streamgauge.apps.running.exact import all_inside
+from streamgauge.apps.running.replaying import AppReplay, replayed
+from streamgauge.operators.table.query import query
+
+from .made import recording, trades
+from .tried import Tried, tried
+
+SETTINGS = {"fall_over": "5m", "tier1": "UP,SPLIT"}
+WANTED = {
+    "session gain": ["UP"],
+    "rolling gain": ["UP"],
+    "sharp drop": ["DOWN"],
+    "split": ["SPLIT"],
+    "block by shares": 1,
+    "block by value": 2,
+    "large trade": 2,  # the block is one as well
+    "duplicate": 1,
+    "out of order": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def on_twin(twin: Path) -> Tried:
+    return tried(twin, SETTINGS, exactly=True)
+
+
+def moves(path: Path, value: str) -> dict[str, float]:
+    """Each day's move from the close before, in percent, by its date."""
+    with path.open() as file:
+        days = [{name.lower(): cell for name, cell in row.items()} for row in csv.DictReader(file)]
+    return {
+        later["date"]: 100 * (float(later[value]) / float(before["close"]) - 1)
+        for before, later in itertools.pairwise(days)
+    }
+
+
+def dates(alerts: list[dict[str, Any]]) -> list[str]:
+    return [alert["at"].removesuffix("T00:00:00+00:00") for alert in alerts]
+
+
+def test_apple_s_days_past_ten_percent(apple: Path) -> None:
+    found = tried(apple, parts=["tape"])
+    day = moves(apple, "close")
+    gains, drops = dates(found.of("session gain")), dates(found.of("session drop"))
+    assert gains == [at for at, move in day.items() if move >= 10] and len(gains) == 19
+    assert drops == [at for at, move in day.items() if move <= -10] and len(drops) == 10
+    assert min(found.of("session drop"), key=lambda one: one["value"])["at"][:10] == "2000-09-29"
+    assert found.account.counted == found.account.read == 1867 and not found.of("split")
+
+
+def test_the_market_s_days_past_seven_percent(sp500: Path) -> None:
+    found = tried(sp500, parts=["tape"])
+    level = dates(found.of("market-wide level 1"))
+    assert level == [at for at, move in moves(sp500, "low").items() if move <= -7] and len(level) == 14
+    assert not found.of("market-wide level 2") and not found.of("split")
+
+
+def test_the_capture_s_matches_and_who_took(recordings: Path) -> None:
+    path = recordings / "stocks" / "coinbase_websocket_capture.txt"
+    text = path.read_text()
+    matches = [json.loads(one) for one in re.findall(r'^[\d.]+: (\{"type":"match".*)$', text, re.M)]
+    took = {"buy": "sell", "sell": "buy"}
+    wanted = sorted(
+        (one["product_id"], one["trade_id"], float(one["price"]), float(one["size"]), took[one["side"]])
+        for one in matches
+    )
+    assert len(wanted) == 97
+    found = tried(path, exactly=True)
+    names = ["symbol", "seq", "price", "size", "side"]
+    assert sorted(query(found.tables["tape"]).select(names).rows()) == wanted
+    lines = sum(1 for line in text.splitlines() if line)
+    assert found.account.to_dict() == {
+        "read": lines,
+        "counted": 97,
+        "filtered": lines - 98,
+        "late": 0,
+        "dead_lettered": 1,
+    }
+    flow = query(found.tables["flow"])
+    for symbol, trades_, bought, sold in flow.select("symbol", "trades", "bought", "sold").rows():
+        mine = [one for one in wanted if one[0] == symbol]
+        assert trades_ == len(mine)
+        for side, size in (("buy", bought), ("sell", sold)):
+            assert (size or 0) == pytest.approx(sum(one[3] for one in mine if one[4] == side))
+    assert all_inside(found.answers)
+
+
+def test_the_capture_s_aggregated_trades(recordings: Path) -> None:
+    found = tried(recordings / "stocks" / "binance_websocket_capture.txt", parts=["tape"])
+    rows = query(found.tables["tape"]).select("symbol", "seq", "price", "size", "side").rows()
+    assert sorted(rows) == [
+        ("LRCBTC", 9213679, 6.38e-06, 177.0, "buy"),
+        ("NKNUSDT", 15683430, 0.3528, 58.0, "buy"),
+    ]
+    assert (found.account.read, found.account.dead_lettered) == (266, 1)
+
+
+def test_all_that_happens_in_the_twin_is_told_once(on_twin: Tried) -> None:
+    told = {rule: on_twin.of(rule) for rule in WANTED}
+    for rule, wanted in WANTED.items():
+        keys = [alert["key"] for alert in told[rule]]
+        assert keys == wanted if isinstance(wanted, list) else len(keys) == wanted, rule
+    assert set(Counter(alert["rule"] for alert in on_twin.alerts)) <= {*WANTED, "return score"}
+    before = [one for one in trades() if one["S"] == "UP" and one["t"] < "2026-06-02"][-1]["p"]
+    crossed = next(
+        one for one in trades() if one["S"] == "UP" and one["t"] > "2026-06-02" and one["p"] >= 1.1 * before
+    )
+    [gain] = told["session gain"]
+    assert gain["at"] == crossed["t"].replace("Z", "+00:00")
+    assert gain["value"] == gain["lower"] == gain["upper"] == pytest.approx(100 * (crossed["p"] / before - 1))
+    assert gain["limit"] == 10 and gain["kind"] == "gain" and gain["app"] == "stocks"
+    assert told["split"][0]["value"] == 4
+    assert told["block by shares"][0]["value"] == 20_000 and told["large trade"][0]["why"].count("p99.9")
+
+
+def test_the_twin_s_account_and_answers_are_exact(on_twin: Tried) -> None:
+    sent = len(recording())
+    assert on_twin.account.to_dict() == {
+        "read": sum(line.count(b'"T"') for line in recording()) + 1,
+        "counted": len(trades()) + 1,
+        "filtered": 2,
+        "late": 0,
+        "dead_lettered": 1,
+    }
+    assert sent < on_twin.account.read and all_inside(on_twin.answers)
+    for row in on_twin.answers["movers"]:
+        day = str(row["window_start"])[:10]
+        mine = [one["p"] for one in trades() if one["S"] == row["symbol"] and one["t"].startswith(day)]
+        assert (row["open"], row["high"], row["low"], row["close"]) == (
+            mine[0],
+            max(mine),
+            min(mine),
+            mine[-1],
+        )
+    assert {row["venues"]["exact"] for row in on_twin.answers["flow"]} == {4}
+    assert all(len(row["blocks"]["values"]) == 20 for row in on_twin.answers["flow"])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"gain": "much"}, "--set gain=much: it is a number"),
+        ({"drop": "-3"}, "--set drop=-3: it is a number from 0 on"),
+        ({"luld": "maybe"}, "--set luld=maybe: it is yes or no"),
+        ({"zone": "Mars"}, "zone is 'Mars'"),
+        ({"fall_over": "soon"}, "over is 'soon'"),
+        ({"gian": "1"}, "stocks has no such setting"),
+    ],
+)
+def test_what_can_not_be_set_is_said(given: dict, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Job.of(app_of("stocks"), "alpaca", given)
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_both_engines_tell_the_same_as_without_a_broker(kafka, spark, twin: Path, on_twin: Tried) -> None:
+    pytest.importorskip("pyspark")
+    job = Job.of(app_of("stocks"), None, SETTINGS, recording=twin)
+    assert job.form.name == "alpaca"
+    console = Console(file=io.StringIO())
+    local, other = (
+        replayed(AppReplay(job, [twin], engine), kafka.bootstrap_servers, console)
+        for engine in ("local", "spark")
+    )
+    assert [one["id"] for one in local["alerts"]] == [one["id"] for one in on_twin.alerts]
+    assert local["account"] == on_twin.account.to_dict() and local["all_inside_bounds"]
+    assert {**other, "engine": "local", "answers": None} == {**local, "answers": None}
+    for part in ("movers", "market"):
+        assert other["answers"][part] == local["answers"][part]
