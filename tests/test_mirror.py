@@ -60,6 +60,7 @@ TOGETHER = {
     "apps/supernova/packets/packet.py": "apps/supernova/packets/test_decoder.py",
     "apps/supernova/packets/schemas.py": "apps/supernova/packets/test_decoder.py",
     "apps/supernova/packets/ztf.py": "apps/supernova/packets/test_decoder.py",
+    "apps/stocks/example.py": "apps/stocks/test_app.py",
     "apps/stocks/formats/alpaca.py": "apps/stocks/formats/test_trades.py",
     "apps/stocks/formats/binance.py": "apps/stocks/formats/test_trades.py",
     "apps/stocks/formats/captured.py": "apps/stocks/formats/test_trades.py",

@@ -17,6 +17,7 @@ from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
 from ..app import App, AppPart, Settings
 from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
+from .example import EXAMPLE
 from .formats.alpaca import ALPACA
 from .formats.binance import BINANCE
 from .formats.coinbase import COINBASE
@@ -262,6 +263,7 @@ APP = App(
         "tier1": "",
         "index": _INDEX,
     },
+    example=EXAMPLE,
     panels=(
         RankedPanel(
             "Movers", "movers", "close", "symbol", "open", against="change", both_ways=True, unit="%"

@@ -21,8 +21,9 @@ from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.operators.table.query import query
 
 from .made import recording, trades
-from .tried import Tried, tried
+from .tried import Tried, fed, tried
 
+NOW = 1_790_000_000_000
 SETTINGS = {"fall_over": "5m", "tier1": "UP,SPLIT"}
 WANTED = {
     "session gain": ["UP"],
@@ -152,6 +153,14 @@ def test_the_twin_s_account_and_answers_are_exact(on_twin: Tried) -> None:
         )
     assert {row["venues"]["exact"] for row in on_twin.answers["flow"]} == {4}
     assert all(len(row["blocks"]["values"]) == 20 for row in on_twin.answers["flow"])
+
+
+def test_what_happens_in_the_example_is_told() -> None:
+    example = app_of("stocks").example
+    job = Job.of(app_of("stocks"), example.format, example.settings)
+    made = list(itertools.takewhile(lambda one: one.sent_ms < NOW + 12_000, example.messages(1, NOW)))
+    told = [(one["rule"], one["key"]) for one in fed(job, made, parts=["tape"]).alerts]
+    assert all(told.count(event) == 1 for event in example.events) and len(told) < 6
 
 
 @pytest.mark.parametrize(
