@@ -119,8 +119,11 @@ def arrow_type(text: str) -> pa.DataType:
     >>> arrow_type("timestamp[us, tz=UTC]")
     TimestampType(timestamp[us, tz=UTC])
     """
-    zoned = re.fullmatch(r"timestamp\[(\w+), tz=(.+)\]", text)
-    return pa.timestamp(*zoned.groups()) if zoned else pa.type_for_alias(text)
+    if zoned := re.fullmatch(r"timestamp\[(\w+), tz=(.+)\]", text):
+        return pa.timestamp(*zoned.groups())
+    if decimal := re.fullmatch(r"decimal128\((\d+), (-?\d+)\)", text):
+        return pa.decimal128(*map(int, decimal.groups()))
+    return pa.type_for_alias(text)
 
 
 def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:

@@ -3,8 +3,8 @@
 All four keep the value that comes first in a total order, so that merging is associative and commutative,
 the earliest and latest that of the order of `moments`. Values are kept so that they compare as bits do:
 numbers are mapped to int64 keys in that order (complemented for the largest and the latest), strings compare
-by their bytes. NaN is the largest float and −0.0 lies below 0.0, nearly as in Spark (which takes the zeros as
-one).
+by their bytes, and decimals by bytes that are in their order (`decimals`). NaN is the largest float and −0.0
+lies below 0.0, nearly as in Spark (which takes the zeros as one).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..core.group_numbers import as_groups, grown
 from ..core.moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
 from ..core.protocol import Groups, SketchError
 from . import update as kernels
+from .decimals import of_ordered_bytes, ordered_bytes
 
 _NO_NUMBERS = np.empty(0, np.int64)
 _SIGN = np.int64(-(2**63))
@@ -66,7 +67,7 @@ class _Extreme(Groups):
         """
         if not isinstance(values, Values):
             values = as_array(values)
-        found = values if isinstance(values, Values) else stored_values(values)
+        found = values if isinstance(values, Values) else _found(values)
         numbers = as_groups(groups, found.length, self._n)
         when = TIMELESS
         if self._timed:
@@ -143,14 +144,16 @@ class _Extreme(Groups):
         kind = self._type
         if kind is None:
             return pa.nulls(self._n)
-        if kind in (pa.string(), pa.binary()):
+        if kind in (pa.string(), pa.binary()) or pa.types.is_decimal(kind):
             absent = self._size[: self._n] < 0
             offsets, data = self._strings()
             if len(data) >= 1 << 31:
                 raise OverflowError(f"{self._name}: {len(data)} bytes of strings don't fit one Arrow column")
             text: Kind = "string" if kind == pa.string() else "binary"
             array = Values(text, _NO_NUMBERS, offsets.astype(np.int32), data, None).to_arrow()
-            return pc.if_else(pa.array(absent), pa.scalar(None, kind), array) if absent.any() else array
+            if absent.any():
+                array = pc.if_else(pa.array(absent), pa.scalar(None, array.type), array)
+            return of_ordered_bytes(array, kind) if pa.types.is_decimal(kind) else array
         keys = self._key[: self._n]
         return _from_keys(~keys if self._sign < 0 else keys, kind, self._seen[: self._n] == 0)
 
@@ -176,7 +179,7 @@ class _Extreme(Groups):
         kept = column.is_valid()
         when, values = of_struct(column.filter(kept), self._name)
         rows = numbers[kept.to_numpy(zero_copy_only=False)]
-        self._take(rows, when, stored_values(values), _leaf(values), in_order=False)
+        self._take(rows, when, _found(values), _leaf(values), in_order=False)
 
     def __getitem__(self, group: int) -> Any:
         return self.answers()[range(self._n)[group]].as_py()
@@ -184,6 +187,8 @@ class _Extreme(Groups):
 
 def kept_as(leaf: pa.DataType) -> dict[str, Any]:
     """The type that values of a column are kept in: the widest of their sort."""
+    if pa.types.is_decimal128(leaf):
+        return {"type": str(leaf)}
     widest = {"int64": "int64", "float64": "double", "string": "string", "binary": "binary"}
     kind = column_kind(leaf)
     whole = pa.types.is_integer(leaf) and leaf != pa.uint64()
@@ -263,6 +268,10 @@ class LastGroups(_Extreme):
 
 def _as_type(type: Any) -> pa.DataType:
     return type if isinstance(type, pa.DataType) else pa.type_for_alias(str(type))
+
+
+def _found(values: pa.Array) -> Values:
+    return ordered_bytes(values) if pa.types.is_decimal128(_leaf(values)) else stored_values(values)
 
 
 def _leaf(values: Any) -> pa.DataType:

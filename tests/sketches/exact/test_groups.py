@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +27,7 @@ from streamgauge.sketches.exact import (
 )
 
 RNG = np.random.default_rng(7)
+WIDE = Context(prec=38)
 GROUPS = RNG.integers(0, 5, 400)
 COLUMNS: dict[str, list[Any]] = {
     "ints": RNG.integers(-1000, 1000, 400).tolist(),
@@ -33,6 +35,10 @@ COLUMNS: dict[str, list[Any]] = {
     "limits": RNG.choice([-(2**63), 2**63 - 1, 0, -1], 400).tolist(),
     "strings": [["", "é", "zebra", "ze", "日本", "a" * 40][i] for i in RNG.integers(0, 6, 400)],
     "binary": [[b"", b"\xff", b"\x00", b"ab"][i] for i in RNG.integers(0, 4, 400)],
+    "decimals": [
+        Decimal(digits).scaleb(-10, WIDE)
+        for digits in ([-(10**38) + 1, 10**38 - 1, 0, -1, 1, 10**20][i] for i in RNG.integers(0, 6, 400))
+    ],
     "bools": (RNG.integers(0, 2, 400) == 1).tolist(),
 }
 TIMES = RNG.integers(0, 30, 400)  # many ties
