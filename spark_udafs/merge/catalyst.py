@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
 
 from ...operators.table.schema import END, START
-from ...operators.table.windows import ALL_TIME
+from ...operators.table.windows import ALL_TIME, windows_told
 from .forms import SampleForm, forms_of, quoted, spark_type
 from .partials import Mode, Partials
 
@@ -75,6 +75,10 @@ class NativePartials(Partials):
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`."""
         keys = [F.col(quoted(key)) for key in self.keys]
+        told = windows_told(self.table)
+        if not keys and rows.isStreaming and told is not None and told.kind == "session":
+            # Spark has no sessions of a stream without a key, and sees through one that is a constant.
+            keys = [F.coalesce(F.col("__read"), F.lit(0)).alias("__all")]
         aggregates = [F.expr(sql).alias(name) for form in self.forms for name, sql in form.merged().items()]
         merged = rows.groupBy(*windows, *keys).agg(*aggregates)
         if len(windows) == 2:

@@ -14,7 +14,9 @@ from pyspark.sql import functions as F
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
+from streamgauge.operators.table.query import query
 from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.run import write
 
 pytestmark = pytest.mark.spark
 
@@ -72,9 +74,11 @@ def results(spark: Any, folder: Path, tmp_path_factory: pytest.TempPathFactory) 
         name = f"frames_{windows}_{mode}_{way}"
         writer = table.selectExpr(*edges, "key", "n", "cast(total as long)").writeStream.format("memory")
         writer = writer.queryName(name).outputMode(mode).trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(tmp_path_factory.mktemp("checkpoint"))).start()
-        assert query.awaitTermination(300)
-        late = sum(o["numRowsDroppedByWatermark"] for p in query.recentProgress for o in p["stateOperators"])
+        running = writer.option("checkpointLocation", str(tmp_path_factory.mktemp("checkpoint"))).start()
+        assert running.awaitTermination(300)
+        late = sum(
+            o["numRowsDroppedByWatermark"] for p in running.recentProgress for o in p["stateOperators"]
+        )
         found = sorted(tuple(map(str, row)) for row in spark.table(name).collect())
         known[windows, mode, way] = found, late
         return known[windows, mode, way]
@@ -110,6 +114,22 @@ def test_each_output_mode_gives_what_spark_s_own_does(
     results: Callable[..., Any], windows: str | None, mode: str, way: str
 ) -> None:
     assert results(windows, mode, way)[0] == results(windows, mode, None)[0]
+
+
+@pytest.mark.parametrize("way", ["Catalyst", pytest.param("buckets", marks=pytest.mark.soak)])
+def test_sessions_of_all_rows_together(spark: Any, tmp_path: Path, way: str) -> None:
+    """Spark's own aggregation refuses these in streams."""
+    rows = spark.range(300).selectExpr("timestamp_seconds(id + 7 * (id div 10)) at", "id v")
+    rows.coalesce(1).write.parquet(str(tmp_path / "rows"))
+    streamed = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "rows"))
+    timed = sketch(streamed).withWatermark("at", "1 second").groupBy(F.session_window("at", "4 seconds"))
+    found: list[pl.DataFrame] = []
+    table = timed.agg(n=F.count("*"), **WAYS[way])
+    running = write(table, tmp_path / "at", lambda part, batch: found.append(query(part)), available_now=True)
+    assert running.awaitTermination(300)
+    sessions = pl.concat(found).sort("window_start")
+    assert sessions["n"].to_list() == [10] * 29
+    assert sessions["window_start"].dt.epoch("s").to_list() == list(range(0, 29 * 17, 17))
 
 
 def test_modes_that_cannot_be_are_refused(spark: Any, folder: Path) -> None:
