@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -125,7 +126,8 @@ class Sketching:
         Without a window all rows are in a single one, from 1678-01-01 to 2262-01-01, which stands for all
         time. Raises `ValueError` for columns that don't exist, for a streaming DataFrame without windows or
         a watermark in append mode, and for one that needs its state in RocksDB where it isn't
-        (`merge.buckets`); raises `TypeError` for columns that an aggregate can't take.
+        (`merge.buckets`); raises `TypeError` for columns that an aggregate can't take. A row with a time
+        outside the years 1 to 9999 ends the query with an error that says so.
         """
         asked = AskedOfFrame.of(self.frame, self.keys, aggregates)
         time = None if self.windows is None else asked.columns.named(self.windows.column)
@@ -258,18 +260,28 @@ def _sketching(
         for batch in batches:
             rows = pl.from_arrow(pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema))
             assert isinstance(rows, pl.DataFrame)
-            # As for Spark's own windows, rows without a time are in none; nor are years that no engine knows.
+            # As for Spark's own windows, rows without a time are in none.
             if rows[EVENT].null_count():
                 rows = rows.filter(pl.col(EVENT).is_not_null())
             times = rows[EVENT].to_physical().to_numpy()
             broken = broken_clocks(times, None, -1, 0)
             if broken is not None:
-                rows, times = rows.filter(pl.Series(~broken)), times[~broken]
+                raise ValueError(_beyond(windows, times[broken]))
             if len(times):
                 panes.add(rows, times)
         yield from plan.batches(_timed(panes.take(), windows))
 
     return run
+
+
+def _beyond(windows: Windows | Sessions | None, times_us: np.ndarray) -> str:
+    """What is wrong with rows in years that can't be in a table of sketches, and that close all windows."""
+    name = "the time" if windows is None else repr(windows.column)
+    return (
+        f"{name} is outside the years 1 to 9999 in {len(times_us)} rows, the first {times_us[0]} "
+        "microseconds from 1970; such times are often numbers of another unit. Leave these rows out before "
+        'they are sketched: df.filter("year(...) BETWEEN 1 AND 9999")'
+    )
 
 
 def _timed(table: pa.Table, windows: Windows | Sessions | None) -> pa.Table:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pyspark.sql import functions as F
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
@@ -21,6 +22,7 @@ from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import read_parquet
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.rollup import rollup
 from streamgauge.spark_udafs.tables import as_frame, as_table
 from streamgauge.spark_udafs.windows import window
 
@@ -162,8 +164,30 @@ def test_decimals_and_times_are_grouped_and_asked_as_what_they_are(
     table = as_table(sketch(frame).groupBy("paid").agg(n=ask.count(), latest=ask.max("at_time")))
     found = {row["paid"]: row["latest"] for row in query(table).iter_rows(named=True)}
     assert found == {Decimal(f"{n}.00"): time(1, n, 2, 500_000) for n in range(3)}
-    with pytest.raises(TypeError, match=r"decimal128\(20, 2\) can't be aggregated; cast it"):
-        sketch(frame).agg(most=ask.max("paid"))
+
+
+@either_way
+def test_decimals_are_ordered_as_decimals(spark: Any, more: dict[str, Aggregate]) -> None:
+    digits = [-9, 10**30, 3, -(10**30) - 1, 12]
+    values = ", ".join(f"({at}, CAST('{n}.5' AS decimal(38, 4)), {at})" for at, n in enumerate(digits))
+    rows = spark.sql(f"SELECT timestamp_seconds(at) at, paid, user FROM VALUES {values} t(at, paid, user)")
+    first = {"least": F.min("paid"), "most": ask.max("paid")}
+    asked = {**first, "opening": ask.first("paid"), "closing": ask.last("paid"), **more}
+    table = as_table(sketch(rows.repartition(3)).groupBy(window("at", "1 minute")).agg(**asked))
+    again = as_table(rollup(as_frame(table, spark), to="1 hour"))
+    for one in (table, again, merge([table, table])):
+        (found,) = query(one).iter_rows(named=True)
+        ordered = [Decimal(f"{n}.5000") for n in (min(digits), max(digits), digits[0], digits[-1])]
+        assert [found[name] for name in ("least", "most", "opening", "closing")] == ordered
+
+
+def test_a_time_that_no_table_can_hold_is_an_error(spark: Any) -> None:
+    rows = spark.sql("SELECT timestamp_micros(x) at FROM VALUES (0), (253402300800000000) t(x)")
+    table = sketch(rows).groupBy(window("at", "1 minute")).agg(n=ask.count())
+    with pytest.raises(Exception, match=r"'at' is outside the years 1 to 9999 in 1 rows, the first 2534"):
+        table.collect()
+    kept = sketch(rows.filter("year(at) BETWEEN 1 AND 9999")).groupBy(window("at", "1 minute"))
+    assert as_table(kept.agg(n=ask.count()))["n"].to_pylist() == [1]
 
 
 def test_a_streaming_frame_without_watermark_is_refused(spark: Any) -> None:
