@@ -144,6 +144,7 @@ if TYPE_CHECKING:
     from .spark_udafs.sinks import ConsoleSink as ConsoleSink
     from .spark_udafs.sinks import KafkaSink as KafkaSink
     from .spark_udafs.sinks import ParquetSink as ParquetSink
+    from .spark_udafs.table_sink import TableSink as TableSink
     from .spark_udafs.tables import as_frame as as_frame
     from .spark_udafs.tables import as_table as as_table
     from .spark_udafs.tables import with_definitions as with_definitions
@@ -193,6 +194,7 @@ _EXPORTS: dict[str, str] = {
     "StreamTester": ".operators.testing",
     "Summary": ".operators.consumer.summary",
     "Table": ".operators.definition.tables",
+    "TableSink": ".spark_udafs.table_sink",
     "Threshold": ".operators.rules.threshold",
     "RollingSum": ".operators.rules.rolling_sum",
     "ToKafka": ".operators.sinks.to_kafka",

@@ -94,13 +94,18 @@ def labelled(table: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
     return table.withMetadata(START, {_LABEL: pack(definition)})
 
 
+def label_of(table: DataFrame) -> str | None:
+    """The packed definition that `labelled` put on a table, if it has its window's start still."""
+    return next((field.metadata.get(_LABEL) for field in table.schema if field.name == START), None)
+
+
 def check_logged(batch: DataFrame, checkpoint: str, number: int) -> None:
     """Compare a micro-batch with what Spark logged when it was planned.
 
     Spark runs a batch again that an earlier query planned and didn't finish, before it asks any source.
     Raises `ChangedDefinition`. Without the window's start among the batch's columns nothing is compared.
     """
-    label = next((field.metadata.get(_LABEL) for field in batch.schema if field.name == START), None)
+    label = label_of(batch)
     logged = batch.sparkSession.read.text(f"{checkpoint.rstrip('/')}/offsets/{number}").collect()
     for (line,) in logged:
         # A line for each source: JSON, or a dash.

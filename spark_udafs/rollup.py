@@ -10,7 +10,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ..operators.definition.change import differences
 from ..operators.definition.durations import written
 from ..operators.table.schema import (
     END,
@@ -28,7 +27,7 @@ from .definitions import labelled, remembering
 from .merge.forms import quoted
 from .merge.partials import Partials
 from .merge.plan import merge_edged, merge_timed, partials_of_table
-from .tables import schema_of_frame
+from .tables import one_schema
 from .windows import duration
 
 
@@ -64,7 +63,7 @@ def rollup(
     tables = [table] if isinstance(table, DataFrame) else list(table)
     if not tables:
         raise ValueError("rollup: no tables were given; give at least one, which may be empty")
-    schema = _one_schema(tables)
+    schema = one_schema(tables, "rollup")
     own = keys_of(schema)
     if unknown := [key for key in by or () if key not in own]:
         raise ValueError(f"rollup: {', '.join(unknown)} is not a key of this table; its keys are {own}")
@@ -94,23 +93,6 @@ def _over(windows: TableWindows) -> Column:
     """Spark's own windows of this kind, over the start of a row's window."""
     length, offset = (f"{us} microseconds" for us in (windows.length_us, windows.offset_us))
     return F.window(START, length, length, offset)
-
-
-def _one_schema(tables: Sequence[DataFrame]) -> pa.Schema:
-    """The schema of them all. Raises `SketchError` if their definitions or windows differ."""
-    schemas = [schema_of_frame(one) for one in tables]
-    first = schemas[0]
-    for other in schemas[1:]:
-        found = differences(definition_of(first), definition_of(other))
-        one, two = windows_told(first), windows_told(other)
-        if not found and one != two:
-            found = [f"the windows changed from {one} to {two}"]
-        if found:
-            raise SketchError(
-                f"rollup: the tables have different definitions; from the first to another one "
-                f"{', and '.join(found)}"
-            )
-    return first
 
 
 def _windows(schema: pa.Schema, size: int | None) -> TableWindows:

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from ..operators.definition.stream import Stream
 from ..operators.sketching.accounting import Account
-from .definitions import check_logged, labelled
+from .definitions import check_logged, label_of, labelled, unpack
 from .kafka.offsets import Offsets
 from .kafka.readable import check_sketched
 from .kafka.source import bound
 from .kafka.tasks import plan_of
-from .merge.partials import ACCOUNT
+from .merge.partials import ACCOUNT, Mode
 from .merge.plan import OBSERVED, merge_announced
 from .running import Running
 from .sinks import Batch, Sink
@@ -115,6 +115,9 @@ def write(
     default); with `available_now` the query ends by itself when everything that is there now is counted.
     Ctrl-C while ``awaitTermination()`` waits ends the query in order, with one line on the terminal.
 
+    The output mode is that of the table, ``"append"`` unless `sketch(df).outputMode` said another. Raises
+    `ValueError` for a sink that would keep windows which come again in that mode.
+
     >>> from tempfile import mkdtemp
     >>> import polars as pl
     >>> from streamgauge import ParquetSink, Stream, account_of, count, json
@@ -127,7 +130,14 @@ def write(
     >>> query.awaitTermination(), account_of(query).counted
     (True, 4)
     """
-    writer = table.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint))
+    mode = mode_of(table)
+    writer = table.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
+    for sink in sinks:
+        if mode != "append" and getattr(sink, "once", False):
+            raise ValueError(
+                f"write: {type(sink).__name__} keeps every window it is given, and in {mode} mode windows "
+                "come again as they change; TableSink(..., upsert=True) replaces them, or a function of yours"
+            )
     if name is not None:
         writer = writer.queryName(name)
     if available_now:
@@ -138,16 +148,23 @@ def write(
     known: dict[str, str] = {}
 
     def hand_on(frame: DataFrame, number: int) -> None:
-        if not known:
+        again = not known
+        if again:
             check_logged(frame, str(checkpoint), number)
             known["id"] = _query_id(frame.sparkSession, str(checkpoint))
         found = as_table(frame)
         if not found.num_rows:
             return
         for sink in sinks:
-            sink(found, Batch(known["id"], number))
+            sink(found, Batch(known["id"], number, again))
 
-    return Running(writer.foreachBatch(hand_on).start())
+    return Running(writer.foreachBatch(hand_on).start(), str(checkpoint))
+
+
+def mode_of(table: DataFrame) -> Mode:
+    """The output mode in which a streaming table of sketches gives out its windows."""
+    label = label_of(table)
+    return "append" if label is None else unpack(label).get("mode", "append")
 
 
 def _query_id(spark: SparkSession, checkpoint: str) -> str:

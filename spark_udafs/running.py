@@ -10,9 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
+
 _LOOK_SECONDS = 0.25
 _BATCH_SECONDS = 60.0
 """How long a running micro-batch may still take before it is cut off."""
+_DAMAGED = ("CANNOT_LOAD_STATE_STORE", "Corruption:", "CHECKSUM_VERIFICATION_FAILED", "Checksum error")
+"""What Spark, RocksDB and Hadoop say of state that isn't what was written."""
+
+
+class DamagedState(RuntimeError):
+    """What a query keeps in its checkpoint can't be read; the message says where it is and what to do."""
 
 
 class Running:
@@ -23,8 +31,9 @@ class Running:
     and shows an example.
     """
 
-    def __init__(self, query: Any) -> None:
+    def __init__(self, query: Any, checkpoint: str) -> None:
         self._query = query
+        self._checkpoint = checkpoint
 
     def __getattr__(self, name: str) -> Any:
         if name == "_query":
@@ -35,20 +44,32 @@ class Running:
         """Wait for the end, at most `timeout` seconds; gives whether the query has ended.
 
         Ctrl-C and SIGTERM end the query in order, with one line on the terminal. Raises the error that the
-        query failed with.
+        query failed with, and `DamagedState` where that was state in the checkpoint which can't be read.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with told_to_end() as told:
             while not told.is_set():
                 left = _LOOK_SECONDS if deadline is None else deadline - time.monotonic()
                 # An interrupted call breaks the connection to Java, so each call is short.
-                if self._query.awaitTermination(max(min(left, _LOOK_SECONDS), 0.001)):
+                if self._ended(max(min(left, _LOOK_SECONDS), 0.001)):
                     return True
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
             self.end()
         print("streamgauge: the query has ended; it goes on from its checkpoint", file=sys.stderr)
         return True
+
+    def _ended(self, seconds: float) -> bool:
+        try:
+            return bool(self._query.awaitTermination(seconds))
+        except StreamingQueryException as error:
+            if not any(sign in str(error) for sign in _DAMAGED):
+                raise
+            raise DamagedState(
+                f"the state of this query can't be read: files in {self._checkpoint}/state are damaged or "
+                "gone. Nothing was made of them. Put back a copy of the whole checkpoint, or begin with a "
+                "new one: what open windows held is then counted as far as the source is read again"
+            ) from error
 
     def end(self) -> None:
         """Stop it between two micro-batches."""

@@ -33,14 +33,23 @@ _printing = threading.Lock()
 
 
 class Batch(NamedTuple):
-    """Which micro-batch it is: the id of the query that the checkpoint belongs to, and its number, from 0."""
+    """Which micro-batch it is: the id of the query that the checkpoint belongs to, and its number, from 0.
+
+    `again` says whether an earlier run may have handed it on before; of a run's micro-batches that is the
+    first one only.
+    """
 
     query: str
     number: int
+    again: bool = True
 
 
 Sink = Callable[[pa.Table, Batch], None]
-"""A function that takes the windows a micro-batch closed, as a table of sketches."""
+"""A function that takes the windows a micro-batch closed, as a table of sketches.
+
+One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that come
+again as they change.
+"""
 
 
 class ParquetSink:
@@ -61,6 +70,8 @@ class ParquetSink:
     ...     [file.name for file in Path(folder).iterdir()]
     ['trades-000000007.parquet']
     """
+
+    once = True
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
@@ -95,6 +106,8 @@ class KafkaSink:
     >>> _ = tester.feed([{"at": 1_767_225_600}])
     >>> sink(tester.finish().tables(), Batch(query="posts", number=0))
     """
+
+    once = True
 
     def __init__(
         self,

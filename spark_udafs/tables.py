@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -9,7 +11,18 @@ from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructField
 
 from ..operators.definition.aggregate import METADATA, Aggregate, arrow_type
-from ..operators.table.schema import END, START, aggregates_of, key_type, keys_of, table_schema, with_schema
+from ..operators.definition.change import differences
+from ..operators.table.schema import (
+    BATCH,
+    END,
+    START,
+    aggregates_of,
+    definition_of,
+    key_type,
+    keys_of,
+    table_schema,
+    with_schema,
+)
 from ..operators.table.spark_footer import KEY_TYPE, notes_of, windows_of
 from ..operators.table.windows import windows_told
 from ..sketches.core.protocol import SketchError
@@ -30,7 +43,7 @@ def as_table(frame: DataFrame) -> pa.Table:
     True
     """
     schema = schema_of_frame(frame)
-    return with_schema(frame.toArrow(), schema)
+    return with_schema(frame.select(*map(quoted, schema.names)).toArrow(), schema)
 
 
 def schema_of_frame(frame: DataFrame) -> pa.Schema:
@@ -49,8 +62,29 @@ def schema_of_frame(frame: DataFrame) -> pa.Schema:
             f"in their metadata, got {', '.join(names)}. Where Spark SQL computed a column it dropped the "
             "definition: rollup(table, ...) keeps it, and with_definitions(frame, like=table) puts it back"
         )
-    keys = {field.name: _key_type(field) for field in columns.fields[2:] if field.name not in aggregates}
+    others = [field for field in columns.fields[2:] if field.name not in aggregates and field.name != BATCH]
+    keys = {field.name: _key_type(field) for field in others}
     return table_schema(keys, aggregates, windows_of(field.metadata for field in columns))
+
+
+def one_schema(tables: Sequence[DataFrame], where: str) -> pa.Schema:
+    """The schema of tables of sketches of one definition.
+
+    Raises `SketchError`, which begins with `where`, if their definitions or windows differ.
+    """
+    schemas = [schema_of_frame(one) for one in tables]
+    first = schemas[0]
+    for other in schemas[1:]:
+        found = differences(definition_of(first), definition_of(other))
+        one, two = windows_told(first), windows_told(other)
+        if not found and one != two:
+            found = [f"the windows changed from {one} to {two}"]
+        if found:
+            raise SketchError(
+                f"{where}: the tables have different definitions; from the first to another one "
+                f"{', '.join(found)}"
+            )
+    return first
 
 
 def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:

@@ -69,10 +69,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One local Spark session for a whole process of tests."""
     from streamgauge.spark_udafs.session import session
 
-    spark = session("tests", master="local[2]", config={"spark.ui.port": "0"})
+    tables = tmp_path_factory.mktemp("warehouse")
+    config = {"spark.ui.port": "0", "spark.sql.warehouse.dir": str(tables)}
+    spark = session("tests", master="local[2]", config=config)
     yield spark
     spark.stop()

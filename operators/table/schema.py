@@ -31,6 +31,9 @@ TIME_TYPE = pa.timestamp("us", "UTC")
 DAY = "window_date"
 """What the folders of a table that is partitioned by time are named after; not a column of the table."""
 
+BATCH = "streamgauge_batch"
+"""The column of a stored table that names the micro-batch a row came with; not one of the table either."""
+
 BARRIER = "streamgauge_barrier"
 """The column of partial sessions that says which others they may meet (`sketching.sessions`)."""
 BEGUN, UPTO = "streamgauge_begun", "streamgauge_upto"
@@ -187,6 +190,8 @@ def read_parquet(path: str | Path | Any, where: pc.Expression | None = None) -> 
     table = pq.read_table(path, coerce_int96_timestamp_unit="us", filters=where)
     if DAY in table.column_names and pa.types.is_dictionary(table.schema.field(DAY).type):
         table = table.drop_columns([DAY])  # of the folders' names; a column of the files is none of these
+    if BATCH in table.column_names:
+        table = table.drop_columns([BATCH])
     if not any(METADATA in (field.metadata or {}) for field in table.schema):
         table = _as_spark_wrote(table)
     keys_of(table.schema)

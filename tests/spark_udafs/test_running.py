@@ -6,8 +6,9 @@ import signal
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
-from streamgauge.spark_udafs.running import Running
+from streamgauge.spark_udafs.running import DamagedState, Running
 
 
 class Query:
@@ -40,7 +41,7 @@ def test_it_ends_in_order_and_in_one_line(told: signal.Signals, capfd: pytest.Ca
     before = signal.signal(told, signal.default_int_handler)
     try:
         query = Query(told)
-        assert Running(query).awaitTermination()
+        assert Running(query, "checkpoint").awaitTermination()
         assert signal.getsignal(told) is signal.default_int_handler
     finally:
         signal.signal(told, before)
@@ -52,17 +53,31 @@ def test_what_is_ignored_is_ignored() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         query = Query(signal.SIGINT)
-        assert not Running(query).awaitTermination(0.01)
+        assert not Running(query, "checkpoint").awaitTermination(0.01)
         assert query.isActive
     finally:
         signal.signal(signal.SIGINT, before)
 
 
 def test_it_is_spark_s_query_in_all_else() -> None:
-    query = Running(Query(None))
+    query = Running(Query(None), "checkpoint")
     assert query.name == "mine"
     assert not query.awaitTermination(0.01)
     query.stop()
     assert query.awaitTermination(0.01) and query.awaitTermination()
     with pytest.raises(AttributeError, match="nothing"):
         query.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("told", ["[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An", "Corruption: block checksum"])
+def test_damaged_state_is_told_from_other_errors(told: str) -> None:
+    class Failed(Query):
+        def awaitTermination(self, timeout: float) -> bool:
+            raise StreamingQueryException(told)
+
+    with pytest.raises(DamagedState, match="files in here/state are damaged or gone") as found:
+        Running(Failed(None), "here").awaitTermination()
+    assert told in str(found.value.__cause__)
+    told = "[STREAM_FAILED] the driver is gone"
+    with pytest.raises(StreamingQueryException, match="the driver is gone"):
+        Running(Failed(None), "here").awaitTermination()

@@ -1,0 +1,99 @@
+"""Closed windows into any Spark table: added once each, or merged in by window and keys."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, UnsupportedOperationException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ..operators.table.schema import BATCH, END, START, keys_of
+from ..sketches.core.protocol import SketchError
+from .merge.forms import quoted
+from .sinks import Batch
+from .tables import as_frame, one_schema
+
+
+class TableSink:
+    """A Spark table, of a catalog or a database, that holds each micro-batch's windows once.
+
+    The table is made by the first batch if there is none. Its column ``streamgauge_batch`` says which query
+    and micro-batch a row came with: a batch that Spark repeats after a crash adds only the rows that are not
+    there yet, so this holds for every table that Spark can read and append to, be it Parquet, Delta, Iceberg
+    or a database. Several queries may share one where its format takes several writers at a time, which
+    Spark's own Parquet tables don't. `as_table`, `rollup` and `read_table` don't see that column.
+
+    With ``upsert=True`` rows replace those of the same window and keys, and there is no such column. This is
+    for ``sketch(df).outputMode("update")`` and ``"complete"``, whose windows come again and again, and needs
+    a table format that has MERGE, such as Delta and Iceberg; Spark's own Parquet tables don't have it.
+
+    Raises `SketchError` for a table of another definition, with the difference, and for one that is no table
+    of sketches; `ValueError` for one whose format has no MERGE where it is needed.
+
+    >>> import polars as pl
+    >>> from streamgauge import Stream, StreamTester, as_table, count
+    >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at")).tumbling("1m").agg(n=count())
+    >>> tester = StreamTester(rows)
+    >>> _ = tester.feed([{"at": 1_767_225_600}])
+    >>> windows, sink = tester.finish().tables(), TableSink("posts_by_minute")
+    >>> _ = spark.sql("DROP TABLE IF EXISTS posts_by_minute")
+    >>> for number in (0, 1, 1):
+    ...     sink(windows, Batch("posts", number))
+    >>> as_table(spark.table("posts_by_minute"))["n"].to_pylist()
+    [1, 1]
+    """
+
+    def __init__(self, table: str, upsert: bool = False) -> None:
+        self._table = table
+        self.once = not upsert
+
+    def __call__(self, table: pa.Table, batch: Batch) -> None:
+        """Add a batch's windows, or merge them in."""
+        spark = SparkSession.active()
+        rows = as_frame(table, spark)
+        if self.once:
+            rows = rows.withColumn(BATCH, F.lit(f"{batch.query}/{batch.number}"))
+        if not spark.catalog.tableExists(self._table):
+            rows.limit(0).write.mode("ignore").saveAsTable(self._table)
+        there = spark.table(self._table)
+        one_schema([there, rows], f"TableSink: {self._table} and this query")
+        self._check_batch(there)
+        windows = [START, END, *keys_of(table.schema)]
+        if not self.once:
+            self._merge(rows, windows)
+            return
+        if batch.again:
+            own = there.filter(F.col(BATCH) == F.lit(f"{batch.query}/{batch.number}")).alias("there")
+            rows = rows.alias("rows").join(own, _same("there", "rows", windows), "left_anti")
+        rows.select(*map(quoted, there.columns)).write.insertInto(self._table)
+
+    def _check_batch(self, there: DataFrame) -> None:
+        """Raise `SketchError` for a table that was made for the other way of writing."""
+        if self.once == (BATCH in there.columns):
+            return
+        told = "has no column" if self.once else "was made for batches that come once: it has a column"
+        raise SketchError(
+            f"TableSink: {self._table} {told} {BATCH}; name another table, which is made if there is none"
+        )
+
+    def _merge(self, rows: DataFrame, windows: list[str]) -> None:
+        # The rows must be named after the columns' own table, which has the sink's name here.
+        merging = rows.alias("rows").mergeInto(self._table, _same(self._table, "rows", windows))
+        try:
+            merging.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+        except (AnalysisException, UnsupportedOperationException) as error:
+            if "does not support MERGE" not in str(error):
+                raise
+            raise ValueError(
+                f"TableSink: {self._table} is in a format that has no MERGE, which upserts need; make it in "
+                "one that has, such as Delta or Iceberg. Closed windows, which come once, need no upserts"
+            ) from None
+
+
+def _same(one: str, other: str, names: list[str]) -> Column:
+    """The condition that two tables' rows are of the same window and keys; nulls are a key like any other."""
+    same = [F.col(f"{one}.{quoted(name)}").eqNullSafe(F.col(f"{other}.{quoted(name)}")) for name in names]
+    found = same[0]
+    for more in same[1:]:
+        found = found & more
+    return found

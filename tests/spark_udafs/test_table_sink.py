@@ -1,0 +1,98 @@
+"""A Spark table holds each micro-batch once; upserts and update mode go where they can be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.table.query import query
+from streamgauge.operators.table.schema import read_parquet
+from streamgauge.operators.testing import StreamTester
+from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.rollup import rollup
+from streamgauge.spark_udafs.run import write
+from streamgauge.spark_udafs.sinks import Batch, ParquetSink
+from streamgauge.spark_udafs.table_sink import TableSink
+from streamgauge.spark_udafs.tables import as_table
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {"at": pl.Int64, "site": pl.String, "user": pl.Int64}
+
+
+def windows(**asked: ask.Aggregate) -> pa.Table:
+    """Three minutes of three sites, one of which has no name."""
+    stream = Stream.from_batches(COLUMNS, time=pl.from_epoch("at")).group_by("site").tumbling("1m")
+    tester = StreamTester(stream.agg(**(asked or {"rows": ask.count(), "users": ask.distinct("user")})))
+    rows = [{"at": 1_767_225_600 + n, "site": ("a", "b", None)[n % 3], "user": n % 40} for n in range(180)]
+    tester.feed(rows)
+    return tester.finish().tables()
+
+
+@pytest.fixture
+def table(spark: Any, tmp_path: Any) -> Iterator[str]:
+    """The name of a Parquet table that doesn't exist yet."""
+    spark.sql(f"CREATE DATABASE sinks LOCATION '{tmp_path}'")
+    yield "sinks.minutes"
+    spark.sql("DROP DATABASE sinks CASCADE")
+
+
+def test_a_batch_is_there_once_also_after_it_was_written_in_part(spark: Any, table: str) -> None:
+    found, sink = windows(), TableSink(table)
+    for query_, number, again in (("one", 0, True), ("one", 1, False), ("other", 1, True)):
+        sink(found, Batch(query_, number, again))
+    assert spark.table(table).count() == 3 * found.num_rows == 27
+    # A driver that was killed may have left any part of its last batch.
+    sink(found.slice(0, 4), Batch("one", 2))
+    for _ in range(2):
+        TableSink(table)(found, Batch("one", 2))
+    stored = spark.table(table)
+    assert stored.count() == 36 and stored.groupBy("streamgauge_batch").count().count() == 4
+    hours = query(as_table(rollup(stored, to="1 hour", by=[])))
+    assert hours["rows"].to_list() == [4 * 180]
+    assert query(as_table(stored))["rows"].sum() == 4 * 180
+    folder = next(iter(stored.inputFiles())).removeprefix("file:").rpartition("/")[0]
+    assert sum(read_parquet(folder)["rows"].to_pylist()) == 4 * 180
+
+
+def test_tables_of_something_else_are_refused(spark: Any, table: str) -> None:
+    TableSink(table)(windows(), Batch("one", 0))
+    with pytest.raises(SketchError, match=r'"users" changed from distinct\("user", lg_k=12\) to'):
+        TableSink(table)(windows(rows=ask.count(), users=ask.distinct("user", lg_k=10)), Batch("one", 1))
+    with pytest.raises(SketchError, match="was made for batches that come once"):
+        TableSink(table, upsert=True)(windows(), Batch("one", 1))
+    spark.sql("CREATE TABLE sinks.others (id long) USING parquet")
+    with pytest.raises(SketchError, match="not a table of sketches"):
+        TableSink("sinks.others")(windows(), Batch("one", 1))
+    assert spark.table(table).count() == 9
+
+
+def test_upserts_need_a_format_that_merges(spark: Any, table: str) -> None:
+    with pytest.raises(ValueError, match="is in a format that has no MERGE, which upserts need"):
+        TableSink(table, upsert=True)(windows(), Batch("one", 0))
+
+
+def test_windows_that_change_reach_sinks_that_replace_them_alone(spark: Any, tmp_path: Any) -> None:
+    rows = spark.range(200).selectExpr("id", "id % 3 AS side", "timestamp_seconds(id) AS at")
+    rows.write.parquet(str(tmp_path / "rows"))
+    streamed = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "rows"))
+    changing = sketch(streamed).outputMode("update").withWatermark("at", "1 second")
+    minutes = changing.groupBy("side", F.window("at", "1 minute")).agg(n=F.count("*"), ids=ask.distinct("id"))
+    with pytest.raises(ValueError, match="ParquetSink keeps every window it is given, and in update mode"):
+        write(minutes, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
+    latest: dict[tuple[Any, Any], int] = {}
+
+    def replacing(found: pa.Table, batch: Batch) -> None:
+        for row in query(found).iter_rows(named=True):
+            latest[row["window_start"], row["side"]] = row["n"]
+
+    assert write(minutes, tmp_path / "checkpoint", replacing, available_now=True).awaitTermination(300)
+    assert sorted(latest.values()) == [6, 7, 7, *[20] * 9]
