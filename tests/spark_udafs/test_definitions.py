@@ -66,10 +66,12 @@ def asked(
     name: str = "users",
     users: Aggregate = USERS,
     k: int = 10,
+    added: Aggregate | None = None,
 ) -> Any:
     """A table of sketches of a streaming DataFrame."""
-    timed = sketch(rows).withWatermark("at", "5 seconds")
-    return timed.groupBy(*keys, window("at", size)).agg(**{name: users}, langs=ask.top_k("lang", k=k), **more)
+    fresh = {} if added is None else {"n": added}
+    grouped = sketch(rows).withWatermark("at", "5 seconds").groupBy(*keys, window("at", size))
+    return grouped.agg(**{name: users}, langs=ask.top_k("lang", k=k), **more, **fresh)
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
@@ -80,6 +82,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"users": ask.distinct("user", lg_k=10)}, 'to distinct("user", lg_k=10)'),
     ({"name": "people"}, 'the aggregate "users" was renamed to "people"'),
     ({"size": "2 minutes"}, 'the window changed from 1m over "at" to 2m over "at"'),
+    ({"added": ask.count()}, 'the aggregate "n" was added'),
     ({"keys": ("lang",)}, 'the grouping changed from no keys to "lang"'),
 ]
 

@@ -10,10 +10,15 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
+from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import END, START
+from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
 from streamgauge.spark_udafs.run import account_of, on_spark, write
 from streamgauge.spark_udafs.sinks import Batch, KafkaSink
 
@@ -69,34 +74,78 @@ def test_a_broker_that_goes_away_is_waited_for(
     broker = EmbeddedKafka(data=tmp_path / "kafka").start()
     try:
         broker.create_topic("posts", 2)
+        broker.create_topic("plain", 2)
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
 
-        def sending(values: list[bytes]) -> None:
+        def sending(values: list[bytes], *topics: str) -> None:
             for number, value in enumerate(values):
-                producer.produce("posts", value, partition=number % 2)
+                for name in topics:
+                    producer.produce(name, value, partition=number % 2)
             assert producer.flush(60) == 0
 
-        values = json_of(frame_of(3, rows=600))
-        sending(values[:300])
+        frame = frame_of(3, rows=600)
+        values = json_of(frame)
+        sending(values[:300], "posts", "plain")
         stream = everything_from("posts")
         here = replace(stream, source=replace(stream.source, bootstrap_servers=broker.bootstrap_servers))
-        query = write(on_spark(here, spark, dead_letters=None), tmp_path / "checkpoint")
-        counted_to(query, 300)
+        running = write(on_spark(here, spark, dead_letters=None), tmp_path / "checkpoint")
+        minutes: list[pa.Table] = []
+        table = sketched_messages(spark, broker.bootstrap_servers)
+        plain = write(table, tmp_path / "plain", lambda windows, batch: minutes.append(windows))
+        counted_to(running, 300)
+        read_to(plain, 300)
         broker.stop()
         time.sleep(3)
         broker.start()
-        sending(values[300:])
-        counted_to(query, 600)
-        query.stop()
+        sending(values[300:], "posts", "plain")
+        counted_to(running, 600)
+        read_to(plain, 600)
+        running.stop()
+        # Rows of an hour later, by which all windows are complete.
+        sending([b'{"at":"2023-11-14T23:59:00"}'] * 2, "plain")
+        whole = frame.group_by("lang", pl.col("at").dt.truncate("1m")).agg(
+            pl.len(), pl.col("user").drop_nulls().n_unique()
+        )
+        wanted = {(lang, at): (rows, users) for lang, at, rows, users in whole.iter_rows()}
+        waited_for(plain, lambda: sum(part.num_rows for part in minutes) >= len(wanted))
+        plain.stop()
     finally:
         broker.stop()
+    for row in query(pa.concat_tables(minutes)).iter_rows(named=True):
+        rows, users = wanted.pop((row["lang"], row["window_start"].replace(tzinfo=None)))
+        assert row["n"] == row["prices"]["n"] + row["without"] == rows
+        assert row["users"]["lower"] <= users <= row["users"]["upper"]
+    assert not wanted
 
 
-def counted_to(query: Any, count: int) -> None:
+def sketched_messages(spark: Any, servers: str) -> Any:
+    """Plain messages, decoded by Spark and sketched by `sketch(df)`."""
+    spark.dataSource.register(KafkaSketchSource)
+    options = {"kafka.bootstrap.servers": servers, "subscribe": "plain", "startingOffsets": "earliest"}
+    messages = spark.readStream.format("streamgauge-kafka").options(**options).load()
+    row = F.from_json(F.col("value").cast("string"), "at timestamp, lang string, user string, price double")
+    rows = messages.select(row.alias("row")).select("row.*").withColumn("without", F.expr("price IS NULL"))
+    grouped = sketch(rows).withWatermark("at", "5 minutes").groupBy("lang", F.window("at", "1 minute"))
+    without = F.sum(F.col("without").cast("long"))
+    users, prices = ask.distinct("user"), ask.quantiles("price")
+    return grouped.agg(n=F.count("*"), without=without, users=users, prices=prices)
+
+
+def counted_to(running: Any, count: int) -> None:
     """Wait until a query has counted so many messages."""
-    deadline = time.monotonic() + 120
-    while account_of(query).counted < count:
-        assert time.monotonic() < deadline, f"only {account_of(query)} after two minutes"
-        assert query.isActive, query.exception()
+    waited_for(running, lambda: account_of(running).counted >= count)
+    assert account_of(running) == Account(read=count, counted=count)
+
+
+def read_to(running: Any, count: int) -> None:
+    """Wait until a query has read so many rows."""
+    waited_for(running, lambda: sum(batch["numInputRows"] for batch in running.recentProgress) >= count)
+
+
+def waited_for(running: Any, done: Callable[[], bool]) -> None:
+    """Wait until something is done by a query."""
+    deadline = time.monotonic() + 180
+    while not done():
+        assert time.monotonic() < deadline, f"only {account_of(running)} after three minutes"
+        assert running.isActive, running.exception()
         time.sleep(0.2)
-    assert account_of(query) == Account(read=count, counted=count)
