@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..kafka.source import KafkaSketchSource
+from ..parquet.readable import ParquetRows
 from .catalogue import catalogue
 from .columns import arrow_function
 from .describing import describe
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> list[str]:
-    """Register this package's SQL functions and its Kafka source in a session; returns the functions' names.
+    """Register this package's SQL functions and sources in a session; returns the functions' names.
 
     A name is a verb and the name of an aggregate, such as ``distinct`` or ``top_k``. Each answer has the
     error that the aggregate promises.
@@ -60,8 +61,9 @@ def register(spark: SparkSession) -> list[str]:
     one takes. Over Spark Connect, whose server takes no descriptions, ``help`` does, of the function of the
     same name in `streamgauge.functions`.
 
-    The source is ``spark.readStream.format("streamgauge-kafka")``: Kafka messages in the columns, and with
-    the options, of Spark's own Kafka source, without its jars.
+    The sources are ``spark.readStream.format("streamgauge-kafka")``, Kafka messages in the columns, and with
+    the options, of Spark's own Kafka source, without its jars; and ``"streamgauge-parquet"``, rows of Parquet
+    files and of files as they arrive (`sketch_parquet` sketches them without the JVM).
 
     >>> names = register(spark)
     >>> rows = [("ann", "en"), ("bob", "en"), ("eve", "de")]
@@ -74,5 +76,6 @@ def register(spark: SparkSession) -> list[str]:
     for name, function in functions.items():
         spark.udf.register(name, arrow_function(function))
     describe(spark, functions.values())
-    spark.dataSource.register(KafkaSketchSource)
+    for source in (KafkaSketchSource, ParquetRows):
+        spark.dataSource.register(source)
     return list(functions)

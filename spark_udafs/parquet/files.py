@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow.fs import FileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 TASK_BYTES = 64 * 1024 * 1024
 """About how many bytes of row groups a task reads, before decompression."""
@@ -31,6 +32,30 @@ class Piece:
     def row_groups(self) -> list[int]:
         """The numbers of its row groups."""
         return [group.id for group in self.fragment.row_groups]
+
+
+def files_of(path: str) -> list[str]:
+    """A file, or those of a folder and the folders in it, the oldest first.
+
+    Names that begin with ``_`` or ``.`` are no rows, as in Spark. Raises `FileNotFoundError`.
+    """
+    address = path if "://" in path else str(Path(path.removeprefix("file:")).absolute())
+    filesystem, place = FileSystem.from_uri(address)
+    scheme = "" if filesystem.type_name == "local" else f"{address.partition('://')[0]}://"
+    found = filesystem.get_file_info(place)
+    if found.type == FileType.NotFound:
+        raise FileNotFoundError(f"streamgauge-parquet: there is no file or folder {path}")
+    there = [found]
+    if not found.is_file:
+        there = filesystem.get_file_info(FileSelector(place, recursive=True))
+
+    def shown(one: FileInfo) -> bool:
+        inner = PurePosixPath(one.path).relative_to(place).parts
+        return one.is_file and not any(part[0] in "_." and "=" not in part for part in inner)
+
+    return [
+        scheme + one.path for one in sorted(filter(shown, there), key=lambda one: (one.mtime_ns, one.path))
+    ]
 
 
 def dataset_of(files: Sequence[str], columns: pa.Schema) -> ds.Dataset:

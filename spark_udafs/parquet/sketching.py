@@ -18,8 +18,10 @@ from ...operators.sketching.row_steps import RowSteps
 from ..frames import EVENT, Sketching, Work
 from ..merge.forms import quoted, spark_type
 from ..merge.partials import Partials
+from .arriving import Arriving
 from .files import BATCH_ROWS
-from .source import PlannedRead, bound
+from .reading import PlannedRead
+from .source import bound
 
 
 def sketch_parquet(
@@ -28,6 +30,8 @@ def sketch_parquet(
     where: ds.Expression | None = None,
     rows: Stream | None = None,
     spark: SparkSession | None = None,
+    log: str | None = None,
+    files_per_trigger: int | None = None,
 ) -> Sketching:
     """Begin a table of sketches of Parquet files: a file, a folder, or a pattern as Spark has them.
 
@@ -38,7 +42,12 @@ def sketch_parquet(
     through first; then the columns it declares are read, and those it ends with can be asked for. `spark`
     is the active session unless given.
 
-    The files are those that are there now; a stream of new files is ``sketch(spark.readStream.parquet(…))``.
+    The files are those that are there now. With a `log` it is a stream of those and of files that arrive,
+    which must appear whole and don't change: each is read once, also after a restart, at most
+    `files_per_trigger` in a micro-batch. `log` names a folder for a record of the files that were read, which
+    belongs to the query's checkpoint; the driver writes it, so it must be one of its machine or mounted
+    there. Go on with `withWatermark` then.
+
     Raises `ValueError` for columns of `rows` that the files don't have; `agg` raises what it does after
     `sketch`, and `TypeError` for windows over a column that isn't a timestamp. A row on which a step of
     `rows` fails ends the query with the reason.
@@ -55,17 +64,23 @@ def sketch_parquet(
     """
     spark = spark or SparkSession.active()
     found = spark.read.parquet(path)
-    files = tuple(sorted(found.inputFiles()))
+    files = tuple(sorted(found.inputFiles())) if log is None else ()
+    arriving = None if log is None else Arriving(path, log, files_per_trigger)
     if rows is None:
-        return ParquetSketching(found, files=files, where=where)
+        frame = found if log is None else spark.readStream.schema(found.schema).parquet(path)
+        return ParquetSketching(frame, files=files, where=where, arriving=arriving)
     stepped = pa.schema([pa.field(n, spark_type(k, n)) for n, k in rows.arrow_types().items()])
     if missing := [name for name in rows.source.schema if name not in found.columns]:
         raise ValueError(
             f"sketch_parquet: no column {', '.join(map(repr, missing))}; the files have "
             f"{', '.join(found.columns)}"
         )
-    frame = spark.createDataFrame([], from_arrow_schema(stepped))
-    return ParquetSketching(frame, files=files, where=where, rows=rows)
+    columns = from_arrow_schema(stepped)
+    # Of what Sketching has, only the columns count, and whether it is a stream.
+    frame = (
+        spark.createDataFrame([], columns) if log is None else spark.readStream.schema(columns).parquet(path)
+    )
+    return ParquetSketching(frame, files=files, where=where, rows=rows, arriving=arriving)
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,7 @@ class ParquetSketching(Sketching):
     files: tuple[str, ...] = ()
     where: ds.Expression | None = None
     rows: Stream | None = None
+    arriving: Arriving | None = None
 
     def _whole(self, rows: DataFrame, names: Sequence[str], plan: Partials) -> DataFrame | None:
         """None: rows that are never in the JVM are sketched where they are read."""
@@ -99,9 +115,9 @@ class ParquetSketching(Sketching):
             )
         columns = self._columns(taken, timed)
         reading = PlannedRead(self.files, columns, self.where, _timed(taken, timed, self.rows, work), schema)
-        source = bound(reading)
+        source = bound(reading, self.arriving)
         spark.dataSource.register(source)
-        return spark.read.format(source.name()).load()
+        return (spark.read if self.arriving is None else spark.readStream).format(source.name()).load()
 
     def _columns(self, taken: pa.Schema, timed: str | None) -> pa.Schema:
         """The files' columns that are read."""

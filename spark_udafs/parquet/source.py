@@ -1,41 +1,18 @@
-"""``streamgauge-parquet``: a batch source whose tasks read row groups and hand Spark what is made of them."""
+"""``streamgauge-parquet``: tasks read row groups and hand Spark what is made of them."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.dataset as ds
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..frames import Work
-from .files import Piece, batches, dataset_of, pieces, tasks
+from .arriving import Arriving, ArrivingReader
+from .reading import ParquetReader, PlannedRead
 
 NAME = "streamgauge-parquet"
-
-
-@dataclass(frozen=True)
-class PlannedRead:
-    """Which files are read, which columns of them (in the types that `work` takes), and which rows."""
-
-    files: tuple[str, ...]
-    columns: pa.Schema
-    where: ds.Expression | None
-    work: Work
-    out: pa.Schema
-
-
-@dataclass(frozen=True)
-class Pieces(InputPartition):
-    """One task: row groups, and the schema of the dataset that they belong to."""
-
-    pieces: tuple[Piece, ...]
-    schema: pa.Schema
 
 
 class ParquetSource(DataSource):
@@ -43,6 +20,7 @@ class ParquetSource(DataSource):
 
     label = NAME
     reading: PlannedRead
+    arriving: Arriving | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -53,42 +31,19 @@ class ParquetSource(DataSource):
         """The columns that the reading gives."""
         return from_arrow_schema(self.reading.out)
 
-    # Spark calls it by the parameter's name.
+    # Spark calls both by the parameter's name.
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         return ParquetReader(self.reading)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """For ``spark.readStream``, of files that arrive."""
+        assert self.arriving is not None
+        return ArrivingReader(self.reading, self.arriving)
 
-def bound(reading: PlannedRead) -> type[ParquetSource]:
+
+def bound(reading: PlannedRead, arriving: Arriving | None = None) -> type[ParquetSource]:
     """A source for one reading, under a name of its own; it travels in the class, as `kafka.source.bound`."""
-    members: dict[str, Any] = {"label": f"{NAME}-{uuid.uuid4().hex[:8]}", "reading": reading}
+    label = f"{NAME}-{uuid.uuid4().hex[:8]}"
+    members: dict[str, Any] = {"label": label, "reading": reading, "arriving": arriving}
     return type(ParquetSource.__name__, (ParquetSource,), members)
-
-
-class ParquetReader(DataSourceReader):
-    """Cuts the files into tasks, and reads one."""
-
-    def __init__(self, reading: PlannedRead) -> None:
-        self._reading = reading
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Tasks of row groups that may hold rows of interest; at least one, which may have none."""
-        reading = self._reading
-        if not reading.files:
-            return [Pieces((), reading.columns)]
-        dataset = dataset_of(reading.files, reading.columns)
-        cut = tasks(pieces(dataset, reading.where)) or [()]
-        return [Pieces(part, dataset.schema) for part in cut]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """In a worker: what is made of one task's rows."""
-        assert isinstance(partition, Pieces)
-        reading = self._reading
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            for piece in partition.pieces:
-                for batch in batches(piece, partition.schema, reading.columns.names, reading.where):
-                    table = pa.Table.from_batches([batch]).cast(reading.columns)
-                    yield from table.combine_chunks().to_batches()
-
-        return reading.work(rows())

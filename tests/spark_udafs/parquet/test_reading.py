@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.spark_udafs.parquet.source import NAME, PlannedRead, bound
+from streamgauge.spark_udafs.parquet.reading import PlannedRead
+from streamgauge.spark_udafs.parquet.source import NAME, bound
 
 COLUMNS = pa.schema([("n", pa.int64()), ("text", pa.string())])
 

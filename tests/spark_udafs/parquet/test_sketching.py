@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -18,6 +19,8 @@ from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import aggregates_of
 from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.parquet.readable import ParquetRows
+from streamgauge.spark_udafs.run import write
 from streamgauge.spark_udafs.tables import as_table
 from streamgauge.spark_udafs.windows import window
 
@@ -95,3 +98,41 @@ def test_what_can_t_be_is_named(spark: Any, folder: str, tmp_path: Path) -> None
     failing = failing.with_columns(number=pl.col("user").cast(pl.Int64))
     with pytest.raises(Exception, match=r"rows can't be counted: .*the first is \{'user': 'user"):
         as_table(sketch_parquet(folder, rows=failing).agg(n=count(), numbers=distinct("number")))
+
+
+def test_files_that_arrive_are_each_sketched_once(
+    spark: Any, tmp_path: Path, frame_of: Callable[..., pl.DataFrame]
+) -> None:
+    """Also as rows of the plain source; a second run goes on where the first ended."""
+    spark.dataSource.register(ParquetRows)
+    (tmp_path / "rows").mkdir()
+    utc = pl.col("at").dt.replace_time_zone("UTC")
+    frames = [frame_of(seed, rows=300).with_columns(utc) for seed in (1, 2, 3)]
+    found: list[pa.Table] = []
+    plain: list[int] = []
+
+    def run() -> None:
+        arriving = sketch_parquet(str(tmp_path / "rows"), log=str(tmp_path / "log"), files_per_trigger=1)
+        timed = arriving.withWatermark("at", "1 hour").groupBy("lang", window("at", "1 minute"))
+        table = timed.agg(n=count(), users=distinct("user"), prices=quantiles("price"))
+        running = write(table, tmp_path / "sketches", lambda part, _: found.append(part), available_now=True)
+        rows = spark.readStream.format("streamgauge-parquet").option("log", str(tmp_path / "plain-log"))
+        rows = rows.schema("lang string, price double").load(str(tmp_path / "rows"))
+        writer = rows.writeStream.foreachBatch(lambda batch, _: plain.append(batch.count()))
+        writer = writer.option("checkpointLocation", str(tmp_path / "plain")).trigger(availableNow=True)
+        second = writer.start()
+        assert running.awaitTermination(300) and second.awaitTermination(300)
+
+    for number, frame in enumerate(frames[:2]):
+        frame.write_parquet(tmp_path / "rows" / f"{number}.parquet")
+    run()
+    assert plain == [600] and not found
+    frames[2].write_parquet(tmp_path / "rows" / "2.parquet")
+    # A row of two hours later, by which the others' windows are complete.
+    later = frames[0].head(1).with_columns(pl.col("at") + pl.duration(hours=2))
+    later.write_parquet(tmp_path / "rows" / "3.parquet")
+    run()
+    assert plain == [600, 301]
+    whole = pl.concat(frames).group_by("lang", pl.col("at").dt.truncate("1m")).len()
+    counted = query(pa.concat_tables(found)).select("lang", pl.col("window_start").alias("at"), "n")
+    assert sorted(counted.rows(), key=str) == sorted(whole.rows(), key=str)
