@@ -23,13 +23,16 @@ from pyspark.sql import functions as F
 
 import streamgauge.functions as S
 from streamgauge import (
-    KafkaSink, ParquetSink, Stream, account_of, as_frame, as_table, count, distinct, json, quantiles,
-    query, read_table, register, rollup, sample, sketch, sketch_parquet, top_k, window,
+    KafkaSink, ParquetSink, Stream, TableSink, account_of, as_frame, as_table, count, distinct, json,
+    quantiles, query, read_table, register, rollup, sample, sketch, sketch_parquet, top_k, window,
     with_definitions, write,
 )
 
 servers, topic, out, folder = sys.argv[1:]
-settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+settings = {
+    "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+    "spark.sql.warehouse.dir": f"{folder}/warehouse",
+}
 builder = SparkSession.builder.remote("local[2]")
 for name, value in settings.items():
     builder = builder.config(name, value)
@@ -77,6 +80,22 @@ tell("register", upper, row.ids.lower <= 1000 <= row.ids.upper, "lg_k=14" in row
 messages = spark.read.format("streamgauge-kafka").option("kafka.bootstrap.servers", servers)
 tell("messages", messages.option("subscribe", topic).load().count())
 
+# Streams of a DataFrame, merged both ways, and a stream of the windows that one of them wrote.
+streamed = spark.readStream.schema(rows.schema).parquet(f"{folder}/rows")
+timed = sketch(streamed).withWatermark("at", "1 second").groupBy(window("at", "1 minute"))
+for way, ids in {"native": distinct("id"), "buckets": quantiles("id")}.items():
+    sinks = ParquetSink(f"{folder}/{way}"), TableSink(f"stored_{way}")
+    table = timed.agg(n=F.count("*"), ids=ids)
+    write(table, f"{folder}/of-{way}", *sinks, available_now=True).awaitTermination(240)
+    stored = read_table(f"{folder}/{way}").sort_by("window_start")
+    known = as_table(spark.table(f"stored_{way}")).sort_by("window_start")
+    tell("stream", way, stored["n"].to_pylist() == [60] * 16, known.equals(stored))
+told = spark.read.parquet(f"{folder}/native").schema
+minutes = spark.readStream.schema(told).parquet(f"{folder}/native")
+wider = rollup(minutes, to="5 minutes")
+write(wider, f"{folder}/of-wider", ParquetSink(f"{folder}/wider"), available_now=True).awaitTermination(240)
+tell("rollup of a stream", read_table(f"{folder}/wider")["n"].to_pylist())
+
 # A Kafka stream's definition: once, and as a query with sinks and an account.
 stream = Stream.from_kafka(
     topic, value=json({"at": pl.Datetime("us")}), time="at", bootstrap_servers=servers
@@ -102,6 +121,9 @@ with_definitions [400, 600]
 sketch_parquet [500]
 register [143] True True
 messages 2
+stream native True True
+stream buckets True True
+rollup of a stream [300, 300, 300]
 on_spark [2]
 write True Account(read=2, counted=2, filtered=0, late=0, dead_lettered=0) [2]
 """
