@@ -51,6 +51,8 @@ def test_the_code_runs(
         3528
     ] * 2
     assert "7056" in told
+    assert names["north"].count() == 1440 and names["north"].columns == ["at", "user"]
+    assert names["read_table"](tmp_path / "visits-by-hour")["visits"].to_pylist() == [3600]
     with sqlite3.connect("answers.db") as database:
         found = database.execute("SELECT trades, round(users) FROM minutes ORDER BY at").fetchall()
     assert found == [(60, 9.0)] * 5
@@ -61,5 +63,8 @@ def test_the_code_runs(
     try:
         kept = names["query"](names["as_table"](spark.table("hours_of_visits")))
         assert kept["visits"].to_list() == [3528] * 2
+        minutes = names["as_table"](spark.table("trades_by_minute"))
+        assert minutes.drop_columns(["users"]).num_columns == 3 and minutes["trades"].to_pylist() == [60] * 5
     finally:
-        spark.sql("DROP TABLE hours_of_visits")
+        for name in ("hours_of_visits", "trades_by_minute"):
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
