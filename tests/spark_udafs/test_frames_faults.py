@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +22,7 @@ import pytest
 from streamgauge.operators.table.schema import read_parquet
 from streamgauge.spark_udafs.running import DamagedState
 
+from ..waiting import until
 from .struck import WAYS, start
 from .struck_workers import POINTS, STRIKES
 
@@ -52,16 +54,17 @@ def undisturbed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def struck_driver(folder: Path, strikes: Path, last: int) -> subprocess.Popen[str]:
-    """A driver in a process group of its own, with its JVM and its workers."""
+    """A driver in a process group of its own, with its JVM and its workers; it complains into a file."""
     own = Path(__file__).parent
-    return subprocess.Popen(
-        [sys.executable, str(own / "struck.py"), str(folder), str(last)],
-        env={**os.environ, "PYTHONPATH": str(own), STRIKES: str(strikes)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    with (folder / "complaints").open("a") as complaints:
+        return subprocess.Popen(
+            [sys.executable, str(own / "struck.py"), str(folder), str(last)],
+            env={**os.environ, "PYTHONPATH": str(own), STRIKES: str(strikes)},
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            start_new_session=True,
+        )
 
 
 def test_killed_workers_and_drivers_leave_no_trace(
@@ -75,8 +78,8 @@ def test_killed_workers_and_drivers_leave_no_trace(
         told = [driver.stdout.readline() for _ in WAYS]
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
-        _, complaint = driver.communicate()
-    assert told == ["1\n"] * len(WAYS), complaint[-3000:]
+        driver.communicate()
+    assert told == ["1\n"] * len(WAYS), (undisturbed / "complaints").read_text()[-3000:]
     assert list(tmp_path.iterdir()) == []
     queries = {way: start(spark, undisturbed / "rows", undisturbed / "struck", way) for way in WAYS}
     for way, query in queries.items():
@@ -85,6 +88,16 @@ def test_killed_workers_and_drivers_leave_no_trace(
         one, other = (read_parquet(undisturbed / name / way / "windows") for name in ("whole", "struck"))
         assert one.num_rows > 30
         same_tables(one, other, draws=False)
+
+
+def finished(folder: Path) -> int:
+    """How many micro-batches are in the struck queries' checkpoints as done."""
+    return len(list(folder.glob("struck/*/checkpoint/commits/[0-9]*")))
+
+
+def come_to(done: int, driver: subprocess.Popen[str], folder: Path) -> bool:
+    """Whether so many are, or the driver has ended by itself."""
+    return finished(folder) >= done or driver.poll() is not None
 
 
 @pytest.mark.soak
@@ -104,10 +117,12 @@ def test_a_campaign_of_kills_leaves_no_trace(
         placed = random.sample(POINTS, random.randrange(len(POINTS) + 1))
         for point in placed:
             (strikes / point).touch()
+        done = finished(tmp_path) + random.randrange(5)
         driver = struck_driver(tmp_path, strikes, last=10**9)
         try:
-            # From before its first micro-batch to well within them; on a slow machine earlier than on others.
-            driver.wait(random.uniform(8, 30))
+            until(partial(come_to, done, driver, tmp_path), 600)
+            # Anywhere within the next micro-batch, or before the first one.
+            driver.wait(random.uniform(0, 3))
         except subprocess.TimeoutExpired:
             killed["kill -9 of the driver"] += 1
         finally:
