@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -96,3 +98,42 @@ def test_windows_that_change_reach_sinks_that_replace_them_alone(spark: Any, tmp
 
     assert write(minutes, tmp_path / "checkpoint", replacing, available_now=True).awaitTermination(300)
     assert sorted(latest.values()) == [6, 7, 7, *[20] * 9]
+
+
+MERGING = """
+import sys
+from pathlib import Path
+import polars as pl
+from streamgauge import Stream, StreamTester, TableSink, as_table, count, distinct, query, session
+from streamgauge.spark_udafs.sinks import Batch
+
+catalog = "org.apache.spark.sql.connector.catalog.InMemoryRowLevelOperationTableCatalog"
+spark = session("merging", "local[2]", {
+    "spark.ui.enabled": "false", "spark.jars": sys.argv[1], "spark.sql.catalog.merging": catalog,
+})
+spark.sql("CREATE NAMESPACE merging.sinks")
+columns = {"at": pl.Int64, "site": pl.String, "user": pl.Int64}
+stream = Stream.from_batches(columns, time=pl.from_epoch("at")).group_by("site").tumbling("1m")
+
+def windows(rows):
+    tester = StreamTester(stream.agg(rows=count(), users=distinct("user")))
+    tester.feed([{"at": n, "site": ("a", "b", None)[n % 3], "user": n % 40} for n in range(rows)])
+    return tester.finish().tables()
+
+for upsert in (True, False):
+    sink = TableSink(f"merging.sinks.upsert_{upsert}", upsert)
+    for rows, number in ((90, 0), (180, 1), (180, 1)):
+        sink(windows(rows), Batch("one", number))
+    stored = as_table(spark.table(f"merging.sinks.upsert_{upsert}"))
+    print(stored.num_rows, query(stored)["rows"].sum(), flush=True)
+spark.stop()
+"""
+
+
+@pytest.mark.soak
+def test_upserts_and_batches_in_a_format_that_merges() -> None:
+    """Spark's own catalog for its tests of MERGE, whose jar is fetched from the Java registry."""
+    name = "spark-catalyst_2.13"
+    jar = f"https://repo1.maven.org/maven2/org/apache/spark/{name}/4.2.0/{name}-4.2.0-tests.jar"
+    done = subprocess.run([sys.executable, "-c", MERGING, jar], capture_output=True, text=True, timeout=600)
+    assert done.stdout == "9 180\n15 270\n", done.stderr[-3000:]
