@@ -17,6 +17,7 @@ from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Ratio, Threshold
 from ..app import App, AppPart, Settings
 from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
+from .example import EXAMPLE
 from .formats import FORMATS
 
 _DELAY = "1m"
@@ -172,4 +173,5 @@ APP = App(
             order="-records",
         ),
     ),
+    example=EXAMPLE,
 )
