@@ -11,7 +11,6 @@ import polars as pl
 
 from ...operators.definition.stream import Stream
 from ..app import AppFormat, Feed, Message, Settings
-from ..replay.recorded import opened
 from .columns import in_columns
 from .lines import NOWHERE, head_of, lines_of, timed
 from .members import begun, first_of, member, moment
@@ -57,10 +56,8 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 def _events(path: Path) -> Iterator[bytes]:
     """Each event of a file: of those in a document's ``Records``, or those on lines of their own."""
-    with opened(path) as file:
-        text = file.read()
     try:
-        found: Any = json.loads(text)
+        found: Any = json.loads(b"\n".join(lines_of(path)))
     except ValueError:
         found = None
     records = found.get("Records") if isinstance(found, dict) else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from gzip import BadGzipFile
 from itertools import islice, repeat
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from ...operators.definition.event_time import in_utc
 from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
 from ..app import Feed, Message
-from ..replay.recorded import opened
+from ..replay.recorded import RecordingError, opened
 
 NOWHERE = Feed("a-recording", "localhost:9092")
 """Where streams read that are only made to read recordings."""
@@ -23,16 +24,22 @@ _LOOKED_AT = 40
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """The lines of a file that aren't empty."""
-    with opened(path) as file:
-        for line in file:
-            if stripped := line.rstrip(b"\r\n"):
-                yield stripped
+    """The lines of a file that aren't empty. Raises `RecordingError` for a packed one that is incomplete."""
+    try:
+        with opened(path) as file:
+            for line in file:
+                if stripped := line.rstrip(b"\r\n"):
+                    yield stripped
+    except (EOFError, zlib.error, BadGzipFile) as error:
+        raise RecordingError(f"{path} can't be read to its end: {error}") from None
 
 
 def head_of(head: bytes) -> bytes:
-    """The beginning of a file, unpacked."""
-    return zlib.decompressobj(wbits=31).decompress(head, _HEAD) if head[:2] == _GZIP else head
+    """The beginning of a file, unpacked; nothing of one that can't be."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, _HEAD) if head[:2] == _GZIP else head
+    except zlib.error:
+        return b""
 
 
 def first_lines(head: bytes) -> list[bytes]:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from streamgauge.apps.logs.members import moment
+from streamgauge.apps.replay.recorded import RecordingError
 
 from .reading import job_of, read, told
 
@@ -122,3 +123,14 @@ def test_times_of_any_unit_and_writing() -> None:
     rows = pl.DataFrame({"t": [*forms, "2026/01/01 00:00:00.5", "soon", None]})
     wanted = [*[at] * 4, "2026-01-01 00:00:00.5", "soon", None]
     assert rows.select(moment(pl.col("t")))["t"].to_list() == wanted
+
+
+def test_a_packed_file_that_is_cut_off_or_broken_says_so(tmp_path: Path) -> None:
+    whole = gzip.compress(recorded(tmp_path, *({**ECS, "n": n} for n in range(500))).read_bytes())
+    cut, broken = tmp_path / "cut.json.gz", tmp_path / "broken.json.gz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    broken.write_bytes(whole[:20] + b"????" + whole[24:])
+    with pytest.raises(RecordingError, match=r"cut\.json\.gz can't be read to its end"):
+        read(cut)
+    with pytest.raises(ValueError, match="is of no format of logs; name one with --format"):
+        read(broken)
