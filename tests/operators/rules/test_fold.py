@@ -10,15 +10,18 @@ import pytest
 from streamgauge import (
     Absence,
     Alerting,
+    Burst,
     Change,
     Flatline,
     NewTerm,
     Ratio,
+    StaLta,
     Stream,
     StreamTester,
     Threshold,
     count,
     distinct,
+    last,
     quantiles,
     sample,
     top_k,
@@ -37,6 +40,8 @@ RULES = [
     Absence("dead", longer="3m"),
     Flatline("stuck", value="value", longer="4m", within=2.0),
     NewTerm("new", learn="5m", forget="7m", most=2),
+    Burst("crowd", value="n", above=1.5, clear=1, least=2, over=10, warm=5),
+    StaLta("onset", value="n", at_least=1, clear=0.9, short="2m", long="20m", times=1, offset=1),
 ]
 
 
@@ -207,3 +212,22 @@ def test_absent_needs_windows_in_steps() -> None:
     sessions = ROWS.session("5m").agg(n=count())
     with pytest.raises(ValueError, match="absent is what a value is in a window without rows"):
         StreamTester(sessions, sinks=[Alerting([rule], to=[Kept()])])
+
+
+def test_support_and_what_is_told_besides() -> None:
+    windows = (
+        ROWS.group_by("key").tumbling("1m").agg(n=count(), value=last("value"), shown=sample("key", k=2))
+    )
+    rule = Threshold("hot", value="value", above=9, support={"n": 3}, tell=["n", "shown.values"])
+    kept = Kept()
+    tester = StreamTester(windows, start=NOON, sinks=[Alerting([rule], to=[kept])])
+    tester.feed(
+        [row(minute + n / 10, "a", 10.0) for minute, n_rows in ((0, 2), (1, 3)) for n in range(n_rows)]
+    )
+    tester.finish()
+    assert [alert.why for alert in kept.alerts] == ["value is 10: above 9; n: 3; shown: 'a', 'a'"]
+    for wrong, said in (({"support": 3}, "support is 3"), ({"tell": "n"}, "tell is 'n'")):
+        with pytest.raises(TypeError, match=said):
+            Threshold("hot", value="value", above=9, **wrong)
+    with pytest.raises(ValueError, match="'rows' is not an answer of the stream"):
+        looks([Threshold("hot", value="value", above=9, support={"rows": 3})], schema_of(windows), None)
