@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
-from .app import App
+if TYPE_CHECKING:
+    from .app import App
 
 APPS = {
-    "iot": "iot.app",
-    "logs": "logs.app",
+    "trending": "trending.app",
     "stocks": "stocks.app",
     "supernova": "supernova.app",
-    "trending": "trending.app",
+    "iot": "iot.app",
+    "logs": "logs.app",
 }
 
 

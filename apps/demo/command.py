@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..ending import at_once
+from ..registry import APPS, app_of
 
 
 class DemoEngine(StrEnum):
@@ -26,7 +27,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print what was found as one 
 
 def apps(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[APP]...", help="iot, …; all of them unless named.")
+        list[str] | None,
+        typer.Argument(metavar="[APP]...", help=f"{', '.join(APPS)}; all of them unless named."),
     ] = None,
     engine: Annotated[
         DemoEngine, typer.Option(help="The standalone consumer, Spark, or mixed: the first app on Spark.")
@@ -49,7 +51,6 @@ def apps(
         streamgauge demo apps trending iot --engine mixed
     """
     with at_once():
-        from ..registry import APPS, app_of
         from .running import Demo, run
 
     asked = [app_of(name) for name in dict.fromkeys(names or APPS)]

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..ending import at_once
+from ..registry import APPS, app_of
 from ..replay.speed import Speed, faster
 from ..settings import Config, ConfigFile, kafka_settings, named_values
 
@@ -21,7 +22,7 @@ class RunEngine(StrEnum):
 
 
 def run(
-    app: Annotated[str, typer.Argument(metavar="APP", help="iot", show_default=False)],
+    app: Annotated[str, typer.Argument(metavar="APP", help=", ".join(APPS), show_default=False)],
     input: Annotated[
         list[Path] | None,
         typer.Option(
@@ -111,7 +112,6 @@ def run(
     """
     with at_once():
         from ..app import Feed
-        from ..registry import app_of
         from .asked import Job, Live
         from .outlets import alerts_topic_of, outlets
 
