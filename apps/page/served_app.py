@@ -42,7 +42,7 @@ class ServedApp:
         if rules is not None:
             names = [part.name for part in app.parts]
             by_part = read_rules_by_part(rules, names, {**KINDS, **app.kinds})
-            return cls(app, tables, by_part, AlertLog(app.name))
+            return cls(app, _running(app, tables, by_part), by_part, AlertLog(app.name))
         known = dict(app.settings)
         for name, value in (given or {}).items():
             if name not in known and not any(name in form.settings for form in app.formats):
@@ -51,7 +51,7 @@ class ServedApp:
                 )
             known[name] = value
         by_part = {part.name: list(part.rules(known)) for part in app.parts}
-        return cls(app, tables, by_part, AlertLog(app.name))
+        return cls(app, _running(app, tables, by_part), by_part, AlertLog(app.name))
 
     def described(self) -> dict[str, Any]:
         """All that a page needs to ask and to draw, as plain JSON."""
@@ -83,10 +83,16 @@ def tables_of(app: App, group: str) -> dict[str, str]:
     """The group whose table topic each part of an app has, which runs live as this group.
 
     >>> from ..registry import app_of
-    >>> tables_of(app_of("iot"), "iot-sensors")
-    {'readings': 'iot-sensors.readings', 'days': 'iot-sensors.days'}
+    >>> tables_of(app_of("iot"), "iot-sensors")["days"]
+    'iot-sensors.days'
     """
     return {part.name: f"{group}.{part.name}" for part in app.parts}
+
+
+def _running(app: App, tables: Mapping[str, str], rules: Mapping[str, Sequence[Rule]]) -> dict[str, str]:
+    """The tables of parts that a run has: others have neither rules nor answers to show."""
+    runs = [part.name for part in app.parts if part.shown or rules.get(part.name)]
+    return {name: table for name, table in tables.items() if name in runs}
 
 
 def _held(rule: Rule, panel: LinesPanel) -> bool:
@@ -105,4 +111,4 @@ def _limit(rule: Rule) -> dict[str, Any]:
 def _rule(rule: Rule, part: str) -> dict[str, Any]:
     """A rule's name and part, what it is about, and whether each of its events is over at once."""
     kind = rule.kind or type(rule).__name__.lower()
-    return {"name": rule.name, "part": part, "kind": kind, "every": getattr(rule, "every", False)}
+    return {"name": rule.name, "part": part, "kind": kind, "every": rule.over_at_once}

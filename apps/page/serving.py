@@ -53,7 +53,6 @@ def pages(
         app = app_of(name)
         if number < len(groups):
             tables = tables_of(app, groups[number])
-            followed += tables.values()
             topics.append(alerts_topic or alerts_topic_of(groups[number]))
         else:
             tables = {part.name: part.name for part in app.parts if part.name in files}
@@ -64,4 +63,5 @@ def pages(
                 f"--app {name}: name the group of its live run by --group, or files of its tables: {parts}"
             )
         apps.append(ServedApp.of_run(app, tables, given, rules))
+        followed += apps[-1].tables.values() if number < len(groups) else ()
     return Pages(apps, topics, [*followed, *groups[len(names) :]])

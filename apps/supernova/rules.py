@@ -51,6 +51,11 @@ class Once(Rule):
                 f"{self._where}: forget is {self.forget!r}; write a length of time, such as '365d'"
             )
 
+    @property
+    def over_at_once(self) -> bool:
+        """See `Rule`."""
+        return True
+
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
         return self.value, *_SHOWN

@@ -67,6 +67,11 @@ class NewTerm(Rule):
         if not self.value and (self.each or self.least != 1):
             raise ValueError(f"{self._where}: each and least are about a value; name it, as in value='posts'")
 
+    @property
+    def over_at_once(self) -> bool:
+        """See `Rule`."""
+        return True
+
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
         return (self.value,) if self.value else ()

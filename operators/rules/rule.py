@@ -71,6 +71,11 @@ class Rule(ABC):
         """Whether it must know which windows lie between two, as only tumbling and hopping ones tell."""
         return False
 
+    @property
+    def over_at_once(self) -> bool:
+        """Whether each of its events is over as soon as it is told: none is ever cleared."""
+        return False
+
     @abstractmethod
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
@@ -211,6 +216,11 @@ class LimitRule(Rule):
     def holds(self) -> Holds:
         """The hold times and the cooldown."""
         return Holds(*(self._duration(name) for name in ("hold", "release", "cooldown")))
+
+    @property
+    def over_at_once(self) -> bool:
+        """See `Rule`."""
+        return self.every
 
     @property
     def needs_steps(self) -> bool:

@@ -6,7 +6,8 @@ import { moment, seconds, written } from "./numbers.js";
 const POINTS = 160;
 const READINGS = 10000;
 const ADDED = ["count", "sum"];
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10080];
+const DAY = 86400;
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY, 2 * DAY, 7 * DAY];
 
 export const SPANS = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["1d", "1 d"], ["7d", "7 d"], ["", "all"]];
 
@@ -39,9 +40,11 @@ export function every(table, span) {
   if (!own) return "window";
   const known = (moment(table.to) ?? 0) - (moment(table.from) ?? 0);
   const whole = span ? Math.min(seconds(span), known || Infinity) : known;
-  const wanted = whole / own / POINTS;
-  const step = STEPS.find((one) => one >= wanted) ?? Math.ceil(wanted / 1440) * 1440;
-  return step === 1 ? "window" : written(step * own);
+  const wanted = whole / POINTS;
+  if (wanted <= own) return "window";
+  // A length that clocks have, of whole windows; else so many windows.
+  const fits = (one) => one >= wanted && Math.abs(one / own - Math.round(one / own)) < 1e-9;
+  return written(STEPS.find(fits) ?? Math.ceil(wanted / own) * own);
 }
 
 /** The values of keys that were chosen, of those that the table has; without `but`. */

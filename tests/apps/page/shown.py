@@ -249,11 +249,12 @@ def sensors() -> tuple[ServedApp, dict[str, LiveTable]]:
             found.append({"at": at, "sensor": "cellar", "value": 14 + chance.random()})
     frame = pl.DataFrame(found)
     app = app_of("iot")
-    served = ServedApp.of_run(app, tables_of(app, "iot"), {"limit": "30", "hysteresis": "2", "dead": "10m"})
+    own = {"readings": "iot.readings", "days": "iot.days"}
+    served = ServedApp.of_run(app, own, {"limit": "30", "hysteresis": "2", "dead": "10m"})
     assert served.alerts is not None
     tables = {}
-    for part in app.parts:
-        name = served.tables[part.name]
+    for part in (part for part in app.parts if part.name in own):
+        name = own[part.name]
         tables[name], stream = table(name, frame, part.ask)
         if rules := served.rules[part.name]:
             alerting = Alerting(list(rules), [served.alerts], part.at, app="iot")

@@ -104,6 +104,15 @@ def test_rules_of_a_file_take_the_place_of_the_app_s_own(tmp_path: Any) -> None:
     assert {panel["part"] for panel in described["panels"]} == {"readings"}
 
 
+def test_a_part_that_does_not_run_is_not_waited_for(tmp_path: Any) -> None:
+    """Readings have no answers to show, and here no rules."""
+    rules = tmp_path / "rules.toml"
+    text = '[[rule]]\nname = "few"\nkind = "threshold"\nvalue = "readings"\nbelow = 3\npart = "days"\n'
+    rules.write_text(text)
+    served = ServedApp.of_run(app_of("iot"), {"readings": "r", "days": "d"}, rules=rules)
+    assert served.tables == {"days": "d"}
+
+
 def test_a_setting_of_nobody_is_refused() -> None:
     with pytest.raises(ValueError, match="--set limits: iot has no such setting; it has limit"):
         ServedApp.of_run(app_of("iot"), {}, {"limits": "3"})

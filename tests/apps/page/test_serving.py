@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from streamgauge.apps.page.served_app import tables_of
 from streamgauge.apps.page.serving import pages
+from streamgauge.apps.registry import app_of
 
 
 def test_an_app_is_shown_with_its_group_and_further_groups_are_followed() -> None:
     found = pages(["iot"], ["sensors", "other"], [], {"limit": "78"})
     assert [one.app.name for one in found.apps] == ["iot"]
-    assert found.groups == ["sensors.readings", "sensors.days", "other"]
+    assert found.groups == [*tables_of(app_of("iot"), "sensors").values(), "other"]
     assert found.topics == ["sensors.alerts"]
     assert found.apps[0].rules["readings"][0].limit.at == 78
 
