@@ -48,8 +48,9 @@ def undisturbed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "rows").mkdir()
     for number in range(3):
         add(folder / "rows", number)
-    for query in [start(spark, folder / "rows", folder / "whole", way) for way in WAYS]:
-        assert query.awaitTermination(300)
+    # One after the other: Spark gives a source's process ten seconds to come up.
+    for way in WAYS:
+        assert start(spark, folder / "rows", folder / "whole", way).awaitTermination(300)
     return folder
 
 
@@ -81,8 +82,8 @@ def test_killed_workers_and_drivers_leave_no_trace(
         driver.communicate()
     assert told == ["1\n"] * len(WAYS), (undisturbed / "complaints").read_text()[-3000:]
     assert list(tmp_path.iterdir()) == []
-    queries = {way: start(spark, undisturbed / "rows", undisturbed / "struck", way) for way in WAYS}
-    for way, query in queries.items():
+    for way in WAYS:
+        query = start(spark, undisturbed / "rows", undisturbed / "struck", way)
         assert query.awaitTermination(300)
         assert query.recentProgress[0]["batchId"] == 1
         one, other = (read_parquet(undisturbed / name / way / "windows") for name in ("whole", "struck"))
