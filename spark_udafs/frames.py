@@ -148,9 +148,12 @@ class Sketching:
         plan = partials_of(table_schema(keys, typed, windows), types, self.frame.isStreaming)
         if self.windows is None and (whole := self._whole(rows, names, plan)) is not None:
             return whole
-        times = {_LATEST: ask.max(EVENT)}
+        times = {} if self.windows is None else {_LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
             times[_FIRST] = ask.min(EVENT)
+        if self.windows is None and len(names) > 1:
+            # A time that is the same for all would take as long through the pipe as any other column.
+            rows, schema = rows.drop(rows.columns[-1]), schema.remove(len(schema) - 1)
         kept = {**typed, **{name: one.typed(types[EVENT]) for name, one in times.items()}}
         work = _sketching(table_schema(keys, kept, None), self._panes(), self.windows, plan, schema)
         partials = self._partials(rows, schema, work, plan.schema)
@@ -257,34 +260,47 @@ def _sketching(
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         panes = Panes(kept, window, salt=seed_of_task(drawn))
+        always = np.zeros(0, np.int64)
         for batch in batches:
             rows = pl.from_arrow(pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema))
             assert isinstance(rows, pl.DataFrame)
-            # As for Spark's own windows, rows without a time are in none.
-            if rows[EVENT].null_count():
-                rows = rows.filter(pl.col(EVENT).is_not_null())
-            times = rows[EVENT].to_physical().to_numpy()
-            broken = broken_clocks(times, None, -1, 0)
-            if broken is not None:
-                raise ValueError(_beyond(windows, times[broken]))
+            if windows is None:
+                always = always if len(rows) <= len(always) else np.zeros(len(rows), np.int64)
+                times = always[: len(rows)]
+            else:
+                rows, times = _in_time(rows, windows)
             if len(times):
                 panes.add(rows, times)
-        yield from plan.batches(_timed(panes.take(), windows))
+        table = panes.take()
+        yield from plan.batches(table if windows is None else _timed(table, windows))
 
     return run
 
 
-def _beyond(windows: Windows | Sessions | None, times_us: np.ndarray) -> str:
+def _in_time(rows: pl.DataFrame, windows: Windows | Sessions) -> tuple[pl.DataFrame, np.ndarray]:
+    """The rows that are in a window, and their times: as for Spark's own windows, those that have one.
+
+    Raises `ValueError` for a time in a year that no table can hold.
+    """
+    if rows[EVENT].null_count():
+        rows = rows.filter(pl.col(EVENT).is_not_null())
+    times = rows[EVENT].to_physical().to_numpy()
+    broken = broken_clocks(times, None, -1, 0)
+    if broken is not None:
+        raise ValueError(_beyond(windows, times[broken]))
+    return rows, times
+
+
+def _beyond(windows: Windows | Sessions, times_us: np.ndarray) -> str:
     """What is wrong with rows in years that can't be in a table of sketches, and that close all windows."""
-    name = "the time" if windows is None else repr(windows.column)
     return (
-        f"{name} is outside the years 1 to 9999 in {len(times_us)} rows, the first {times_us[0]} "
+        f"{windows.column!r} is outside the years 1 to 9999 in {len(times_us)} rows, the first {times_us[0]} "
         "microseconds from 1970; such times are often numbers of another unit. Leave these rows out before "
         'they are sketched: df.filter("year(...) BETWEEN 1 AND 9999")'
     )
 
 
-def _timed(table: pa.Table, windows: Windows | Sessions | None) -> pa.Table:
+def _timed(table: pa.Table, windows: Windows | Sessions) -> pa.Table:
     """The table of a task's panes with the times of its rows, as which Spark takes them.
 
     A pane gets the time of its latest row: Spark then assigns its windows and moves its watermark as it would

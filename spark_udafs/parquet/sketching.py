@@ -19,7 +19,6 @@ from ..frames import EVENT, Sketching, Work
 from ..merge.forms import quoted, spark_type
 from ..merge.partials import Partials
 from .arriving import Arriving
-from .files import BATCH_ROWS
 from .reading import PlannedRead
 from .source import bound
 
@@ -135,22 +134,18 @@ class ParquetSketching(Sketching):
 def _timed(taken: pa.Schema, timed: str | None, steps: Stream | None, work: Work) -> Work:
     """What is done with the files' batches: the steps, then `work` on the columns it takes."""
 
-    at = taken.field(EVENT).type
-    always = pa.repeat(pa.scalar(0, pa.int64()), BATCH_ROWS).view(at)
+    at = taken.field(EVENT).type if EVENT in taken.names else None
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             if steps is not None:
                 table = _stepped(steps, table)
-            if timed is not None:
-                event = table.column(timed).cast(at)
-            elif table.num_rows <= BATCH_ROWS:
-                event = always.slice(0, table.num_rows)
-            else:  # after a step that makes several rows of one
-                event = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows).view(at)
-            columns = [event if name == EVENT else table.column(name) for name in taken.names]
-            yield from pa.table(columns, names=taken.names).cast(taken).combine_chunks().to_batches()
+            columns = {name: table.column(name) for name in taken.names if name != EVENT}
+            if at is not None:
+                always = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows).view(at)
+                columns[EVENT] = always if timed is None else table.column(timed).cast(at)
+            yield from pa.table(columns).select(taken.names).cast(taken).combine_chunks().to_batches()
 
     return lambda batches: work(rows(batches))
 
