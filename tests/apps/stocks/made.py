@@ -60,7 +60,9 @@ def recording() -> list[bytes]:
         (a, b)
         for a in range(6_000, len(found))
         for b in range(a + 1, a + 12)
-        if (found[a]["S"], found[a]["x"]) == (found[b]["S"], found[b]["x"]) and found[a]["t"] != found[b]["t"]
+        if (found[a]["S"], found[a]["x"]) == (found[b]["S"], found[b]["x"])
+        and found[a]["t"][:16] == found[b]["t"][:16]
+        and found[a]["t"] != found[b]["t"]
     )
     lines[same[0]], lines[same[1]] = lines[same[1]], lines[same[0]]
     lines.insert(3_001, lines[3_000])
