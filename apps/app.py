@@ -7,6 +7,7 @@ a topic of yours, by either engine, with the same alerts (`apps.running`). A new
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,22 @@ class Feed:
 
 Settings = Mapping[str, str]
 """What ``--set NAME=VALUE`` gave, with the format's own values for the rest."""
+
+
+def number(settings: Settings, name: str, least: float = -math.inf) -> float:
+    """A setting that is a number, `least` or more. Raises `ValueError` for one that isn't.
+
+    >>> number({"limit": "30"}, "limit")
+    30.0
+    """
+    try:
+        found = float(settings[name])
+    except ValueError:
+        found = math.nan
+    if not least <= found < math.inf:
+        bound = "" if math.isinf(least) else f" from {least:g} on"
+        raise ValueError(f"--set {name}={settings[name]}: it is a number{bound}")
+    return found
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from ...operators.kafka.topics import admin, ensure_topic
+from ...operators.rules.alerting import Outlet
 from ...operators.table.jsonable import jsonable
 from ..app import App, Feed
 from ..ending import in_order
@@ -91,7 +92,7 @@ class AppDemo:
 
     def _run(self) -> None:
         try:
-            to = [self.told, self.shown.alerts]
+            to: list[Outlet] = [self.told, self.shown.alerts]
             engine = ENGINES[self.engine]
             self.found.set_result(engine(self.job, self.feed, self._send, False, to, self.shown.take))
         except BaseException as error:

@@ -16,7 +16,7 @@ from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
 from ...operators.rules.to_topic import CommandTopic
-from ..app import App, AppPart, Settings
+from ..app import App, AppPart, Settings, number
 from ..page.panels import LinesPanel, NumberPanel, RowsPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats import FORMATS
@@ -63,7 +63,7 @@ def _rules(settings: Settings) -> Sequence[Rule]:
     """A rule whose setting is empty is left out."""
     rules: list[Rule] = []
     if settings["limit"]:
-        limit, hysteresis = (_number(settings, name) for name in ("limit", "hysteresis"))
+        limit, hysteresis = (number(settings, name) for name in ("limit", "hysteresis"))
         clear = limit - hysteresis if hysteresis else None
         hold, release = settings["hold"], settings["release"]
         rules.append(
@@ -74,12 +74,12 @@ def _rules(settings: Settings) -> Sequence[Rule]:
     if settings["stuck"]:
         rules.append(Flatline("stuck sensor", kind="stuck", value="value", longer=settings["stuck"]))
     if settings["jump"]:
-        jump = _number(settings, "jump")
+        jump = number(settings, "jump")
         rules.append(
             Change("jump", kind="jump", value="value", against="last", by="distance", above=jump, every=True)
         )
     if settings["deviation"]:
-        deviation = _number(settings, "deviation")
+        deviation = number(settings, "deviation")
         rules.append(
             Change(
                 "unusual",
@@ -96,13 +96,6 @@ def _rules(settings: Settings) -> Sequence[Rule]:
             )
         )
     return rules
-
-
-def _number(settings: Settings, name: str) -> float:
-    try:
-        return float(settings[name])
-    except ValueError:
-        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
 
 
 def _commands(settings: Settings) -> Sequence[Outlet]:

@@ -15,7 +15,7 @@ from ...operators.rules.new_term import NewTerm
 from ...operators.rules.rolling_sum import RollingSum
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Ratio, Threshold
-from ..app import App, AppPart, Settings
+from ..app import App, AppPart, Settings, number
 from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats import FORMATS
@@ -67,7 +67,7 @@ def _terms(rows: Stream) -> Stream:
 
 
 def _traffic_rules(settings: Settings) -> Sequence[Rule]:
-    ratio, spike = _number(settings, "ratio"), _number(settings, "spike")
+    ratio, spike = number(settings, "ratio"), number(settings, "spike")
     rules: list[Rule] = [
         Ratio(
             "errors",
@@ -76,7 +76,7 @@ def _traffic_rules(settings: Settings) -> Sequence[Rule]:
             to="records",
             above=ratio,
             clear=ratio / 2,
-            least=_number(settings, "least"),
+            least=number(settings, "least"),
         ),
         Change(
             "spike",
@@ -89,13 +89,13 @@ def _traffic_rules(settings: Settings) -> Sequence[Rule]:
             clear=spike / 2,
             hold="10m",
             warm=36,
-            least=_number(settings, "least"),
+            least=number(settings, "least"),
             absent=0,
         ),
         Absence("silence", kind="silence", longer=settings["silence"], forget="1w"),
     ]
     if settings["slow"]:
-        slow = _number(settings, "slow")
+        slow = number(settings, "slow")
         rules.append(Threshold("slow", kind="slow", value="latency.p99", above=slow, hold="10m", surely=True))
     return rules
 
@@ -106,7 +106,7 @@ def _login_rules(settings: Settings) -> Sequence[Rule]:
             "brute force",
             kind="brute force",
             value="refused",
-            at_least=_number(settings, "logins"),
+            at_least=number(settings, "logins"),
             over="10m",
             absent=0,
             release="10m",
@@ -116,13 +116,6 @@ def _login_rules(settings: Settings) -> Sequence[Rule]:
 
 def _term_rules(settings: Settings) -> Sequence[Rule]:
     return [NewTerm("new term", kind="new term", value="records", learn=settings["learn"])]
-
-
-def _number(settings: Settings, name: str) -> float:
-    try:
-        return float(settings[name])
-    except ValueError:
-        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
 
 
 APP = App(

@@ -15,7 +15,7 @@ from ...operators.definition.stream import Stream
 from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
-from ..app import App, AppPart, Settings
+from ..app import App, AppPart, Settings, number
 from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats.alpaca import ALPACA
@@ -112,12 +112,12 @@ def _market(rows: Stream) -> Stream:
 
 def _tape_rules(settings: Settings) -> Sequence[Rule]:
     gain, drop, rolling, fall, score, times = (
-        _number(settings, name) for name in ("gain", "drop", "rolling", "fall", "score", "times")
+        number(settings, name, 0) for name in ("gain", "drop", "rolling", "fall", "score", "times")
     )
     where: dict[str, Any] = {
         "zone": settings["zone"],
         "hours": settings["hours"],
-        "splits": _number(settings, "splits"),
+        "splits": number(settings, "splits", 0),
     }
     rules: list[Rule] = [
         SessionMove("session gain", kind="gain", at_least=gain, **where),
@@ -162,14 +162,14 @@ def _tape_rules(settings: Settings) -> Sequence[Rule]:
             rules.append(PriceBand(name, kind="luld", at_least=100, hold=hold, tier1=tier1, **_NEW_YORK))
     for name, value in (("block_shares", "size"), ("block_value", "value")):
         if settings[name]:
-            least = _number(settings, name)
+            least = number(settings, name, 0)
             rules.append(Block(name.replace("_", " by "), kind="block", value=value, at_least=least))
     rules += [
         LargeTrade(
             "large trade",
             kind="block",
             value="size",
-            q=_number(settings, "quantile"),
+            q=number(settings, "quantile", 0),
             above=times,
             surely=True,
         ),
@@ -188,7 +188,7 @@ def _hour_rules(settings: Settings) -> Sequence[Rule]:
             against="hour",
             over=20,
             by="times",
-            above=_number(settings, "volume"),
+            above=number(settings, "volume", 0),
             warm=5,
         ),
         Change(
@@ -203,16 +203,6 @@ def _hour_rules(settings: Settings) -> Sequence[Rule]:
             warm=5,
         ),
     ]
-
-
-def _number(settings: Settings, name: str) -> float:
-    try:
-        found = float(settings[name])
-    except ValueError:
-        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
-    if not found >= 0:
-        raise ValueError(f"--set {name}={settings[name]}: it is a number from 0 on")
-    return found
 
 
 def _yes(settings: Settings, name: str) -> bool:

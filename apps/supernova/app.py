@@ -13,7 +13,7 @@ from ...operators.definition.aggregates import sum as sum_
 from ...operators.definition.stream import Stream
 from ...operators.rules.beyond import Beyond
 from ...operators.rules.rule import Rule
-from ..app import App, AppPart, Settings
+from ..app import App, AppPart, Settings, number
 from ..page.panels import (
     FunnelPanel,
     ImagesPanel,
@@ -103,7 +103,7 @@ def _curves(rows: Stream) -> Stream:
 
 
 def _rules(settings: Settings) -> Sequence[Rule]:
-    cuts, radius = settings["cuts"], _number(settings, "radius")
+    cuts, radius = settings["cuts"], number(settings, "radius")
     found: list[Rule] = [
         Candidate(
             "candidate",
@@ -119,7 +119,7 @@ def _rules(settings: Settings) -> Sequence[Rule]:
             kind="flash",
             value="tracked",
             q=0.9,
-            above=_number(settings, "flash"),
+            above=number(settings, "flash"),
             warm=5,
             every=True,
         ),
@@ -127,13 +127,6 @@ def _rules(settings: Settings) -> Sequence[Rule]:
     if settings["watch"]:
         found.append(Watch("watch", value="seen", places=settings["watch"], radius=radius))
     return found
-
-
-def _number(settings: Settings, name: str) -> float:
-    try:
-        return float(settings[name])
-    except ValueError:
-        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
 
 
 APP = App(

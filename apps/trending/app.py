@@ -14,7 +14,7 @@ from ...operators.rules.burst import Burst
 from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
 from ...operators.rules.to_topic import CommandTopic
-from ..app import App, AppPart, Settings
+from ..app import App, AppPart, Settings, number
 from ..page.panels import LinesPanel, NumberPanel, RankedPanel, SamplesPanel
 from .earthquake import Earthquake, shaking
 from .example import EXAMPLE
@@ -83,11 +83,11 @@ def _volume_rules(settings: Settings) -> Sequence[Rule]:
             against="ewma",
             over=7 * _WINDOWS_A_DAY,
             by="z",
-            above=_number(settings, "surge"),
+            above=number(settings, "surge"),
             clear=1,
             release="6h",
             warm=_WINDOWS_A_DAY,
-            least=_number(settings, "support"),
+            least=number(settings, "support"),
             absent=0,
         )
     ]
@@ -99,9 +99,9 @@ def _trend_rules(settings: Settings) -> Sequence[Rule]:
             "trend",
             kind="trend",
             value="authors",
-            above=_number(settings, "burst"),
+            above=number(settings, "burst"),
             clear=2,
-            least=_number(settings, "support"),
+            least=number(settings, "support"),
             over=48,
             warm=3,
             cooldown="1h",
@@ -111,7 +111,7 @@ def _trend_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _earthquake_rules(settings: Settings) -> Sequence[Rule]:
-    share = _number(settings, "share")
+    share = number(settings, "share")
     if not 0 < share <= 1:
         raise ValueError(
             f"--set share={settings['share']}: it is the share of all posts, above 0 and up to 1"
@@ -122,7 +122,7 @@ def _earthquake_rules(settings: Settings) -> Sequence[Rule]:
             kind="emergency",
             value="posts",
             at_least=1,
-            clear=_number(settings, "rearm"),
+            clear=number(settings, "rearm"),
             release=settings["release"],
             cooldown=settings["cooldown"],
             times=5,
@@ -141,21 +141,14 @@ def _sentiment_rules(settings: Settings) -> Sequence[Rule]:
             against="ewma",
             over=24,
             by="distance",
-            above=_number(settings, "swing"),
-            clear=_number(settings, "swing") / 2,
+            above=number(settings, "swing"),
+            clear=number(settings, "swing") / 2,
             warm=4,
             hold="30m",
-            support={"posts": 3 * _number(settings, "support")},
+            support={"posts": 3 * number(settings, "support")},
             cooldown="1h",
         )
     ]
-
-
-def _number(settings: Settings, name: str) -> float:
-    try:
-        return float(settings[name])
-    except ValueError:
-        raise ValueError(f"--set {name}={settings[name]}: it is a number") from None
 
 
 def _emergencies(settings: Settings) -> Sequence[Outlet]:
