@@ -27,9 +27,6 @@ from .rules.bands import PriceBand
 from .rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen
 from .rules.tape import Block, LargeTrade, OutOfOrder
 
-_EVER: str | None = None
-"""Recordings have gaps of nights and weekends, and end years ago: every time is believed."""
-
 _INDEX = r"(?i)[\^$]?(I:)?(SPX|GSPC|INX|S&?P[ _-]?500([ _-].*)?)"
 """Market-wide halts go by the S&P 500, under the names that feeds have for it."""
 
@@ -41,7 +38,7 @@ def _tape(rows: Stream) -> Stream:
     """Every trade and every bar by itself, in the order of its time; one that comes twice counts once."""
     return (
         rows.group_by("symbol", "venue", "seq", "at")
-        .tumbling("5s", delay="5s", max_ahead=_EVER)
+        .tumbling("5s", delay="5s")
         .agg(
             price=last("price"),
             open=first("open"),
@@ -62,7 +59,7 @@ def _tape(rows: Stream) -> Stream:
 def _hours(rows: Stream) -> Stream:
     return (
         rows.group_by("symbol", "kind")
-        .tumbling("1h", delay="5s", max_ahead=_EVER)
+        .tumbling("1h", delay="5s")
         .agg(rows=count(), volume=sum_("size"), value=sum_("value"), venues=distinct("venue"))
     )
 
@@ -70,7 +67,7 @@ def _hours(rows: Stream) -> Stream:
 def _movers(rows: Stream) -> Stream:
     return (
         rows.group_by("symbol", "kind")
-        .tumbling("1d", delay="5s", max_ahead=_EVER)
+        .tumbling("1d", delay="5s")
         .agg(
             open=first("open"),
             high=max_("high"),
@@ -86,7 +83,7 @@ def _flow(rows: Stream) -> Stream:
     return (
         rows.filter(pl.col("kind") == "trades")
         .group_by("symbol")
-        .tumbling("1d", delay="5s", max_ahead=_EVER)
+        .tumbling("1d", delay="5s")
         .agg(
             trades=count(),
             bought=sum_("bought"),
@@ -101,7 +98,7 @@ def _flow(rows: Stream) -> Stream:
 def _market(rows: Stream) -> Stream:
     return (
         rows.group_by("kind")
-        .tumbling("1d", delay="5s", max_ahead=_EVER)
+        .tumbling("1d", delay="5s")
         .agg(
             rows=count(),
             symbols=distinct("symbol"),
