@@ -57,7 +57,9 @@ class AppDemo:
         assert app.example is not None
         self.feed, self.engine = feed, engine
         self.job = Job.of(app, app.example.format, app.example.settings)
-        self.told, self.shown = AlertList(), ShownRun(self.job, self.job.streams(feed))
+        self.told = AlertList()
+        followed = feed if engine == "local" else None
+        self.shown = ShownRun(self.job, self.job.streams(feed), followed)
         self.found: Future[Outcome] = Future()
         self.made: MadeUp | None = None
         self._replay: Replay | None = None

@@ -8,16 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...operators.consumer.log.messages import log_group
 from ...operators.definition.stream import Stream
 from ...operators.definition.windows import EARLIEST
+from ...operators.serving.following import TableFollower
 from ...operators.serving.http.running import QueryServer
 from ...operators.serving.http.service import Service
-from ...operators.serving.view import ServedWindow, TableView, new_version, windows_of
+from ...operators.serving.live import LiveTable
+from ...operators.serving.view import ServedTable, ServedWindow, TableView, new_version, windows_of
 from ...operators.table.schema import END, START, schema_of
+from ..app import Feed
 from ..running.asked import Job
 from .alert_log import AlertLog
 from .routes import OPEN_TO_ALL, page_routes
 from .served_app import ServedApp
+
+_FOR_EVER_US = 2**61
 
 
 class WindowsTable:
@@ -69,17 +75,37 @@ class WindowsTable:
 
 
 class ShownRun:
-    """The closed windows and, as an outlet, the alerts of an app's run in this process."""
+    """The windows and, as an outlet, the alerts of an app's run in this process.
 
-    def __init__(self, job: Job, streams: Mapping[str, Stream]) -> None:
+    Windows are those that `take` is given as they close. With the `feed` that a consumer reads, in the group
+    that is named as its topic, they come from the run's table topics: open ones and the account, too.
+    """
+
+    def __init__(self, job: Job, streams: Mapping[str, Stream], feed: Feed | None = None) -> None:
         self.alerts = AlertLog(job.app.name)
         names = {part: f"{job.app.name}-{part}" for part in streams}
-        self.tables = {part: WindowsTable(names[part], schema_of(stream)) for part, stream in streams.items()}
         self.app = ServedApp(job.app, names, job.rules, self.alerts)
+        self._taken: dict[str, WindowsTable] = {}
+        self._followers: list[TableFollower] = []
+        self.tables: dict[str, ServedTable] = {}
+        for part, stream in streams.items():
+            if feed is None:
+                self.tables[part] = self._taken[part] = WindowsTable(names[part], schema_of(stream))
+            else:
+                self.tables[part] = followed = LiveTable(names[part], _FOR_EVER_US)
+                settings = {**feed.config, "bootstrap.servers": feed.bootstrap_servers}
+                group = log_group(feed.topic, part)
+                self._followers.append(TableFollower(group, settings, followed))
 
     def take(self, part: str, table: pa.Table) -> None:
         """Windows of a part that have closed."""
-        self.tables[part].take(table)
+        if part in self._taken:
+            self._taken[part].take(table)
+
+    def close(self) -> None:
+        """Follow it no more."""
+        for follower in self._followers:
+            follower.close()
 
 
 class PageBeside:
@@ -89,6 +115,7 @@ class PageBeside:
     """
 
     def __init__(self, runs: Sequence[ShownRun], port: int) -> None:
+        self._runs = runs
         service = Service({table.name: table for run in runs for table in run.tables.values()})
         routes = page_routes(service, [run.app for run in runs])
         self._server = QueryServer(service, port=port, routes=routes, open_to_all=OPEN_TO_ALL)
@@ -107,3 +134,5 @@ class PageBeside:
         """End it in order."""
         self._server.stop()
         self._thread.join()
+        for run in self._runs:
+            run.close()

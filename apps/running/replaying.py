@@ -103,7 +103,7 @@ def replayed(
 
     to, seen = asked.to, None
     if asked.page is not None and stack is not None:
-        shown = ShownRun(job, job.streams(feed))
+        shown = ShownRun(job, job.streams(feed), feed if asked.engine == "local" else None)
         beside = PageBeside([shown], asked.page)
         stack.callback(beside.stop)
         console.print(f"the page: {beside.url}", highlight=False)

@@ -126,6 +126,8 @@ def _membership(
 
 
 def _sample(table: pa.Table, column: str, asked: Aggregate, question: Question, deadline: Deadline) -> Any:
+    if not table.num_rows:
+        return _groups(table)  # without an answer nothing says which fields it has
     found = pl.Series(column, answers(asked, table.column(column)))
     return _groups(table).with_columns(found).unnest(column)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+import re
 from contextlib import ExitStack
 
+import httpx
 import pytest
 from rich.console import Console
 
 from streamgauge.apps.demo.report import DemoReport
 from streamgauge.apps.demo.running import Demo, shown
 from streamgauge.apps.registry import APPS, app_of
+
+from ...waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -21,6 +25,12 @@ def test_all_that_is_put_in_is_told(kafka) -> None:
     with ExitStack() as stack:
         console = Console(file=said, width=200)
         found = shown(Demo(apps, {}, seconds=15.0, port=0), kafka.bootstrap_servers, console, stack)
+        page = re.search(r"http://\S+?/(?=:)", said.getvalue())
+        assert page is not None
+        days = f"{page.group()}tables/iot-days/rows"
+        counted = found["iot"]["account"]["counted"]
+        # Days are open until the end; the page shows them as they fill.
+        until(lambda: sum(row["readings"] for row in httpx.get(days).json()["rows"]) == counted)
     assert list(found) == [app.name for app in apps]
     for name, result in found.items():
         assert result["put_in"] and all(one["told"] for one in result["put_in"]), (name, result["put_in"])

@@ -258,7 +258,13 @@ def test_limits() -> None:
 
 def test_a_table_without_any_window() -> None:
     empty = TableView("posts", schema_of(STREAM), (), 1)
-    for kind, given in (("rows", {}), ("top-k", {}), ("sets", {}), ("quantiles", {"column": ["prices"]})):
+    for kind, given in (
+        ("rows", {}),
+        ("top-k", {}),
+        ("sets", {}),
+        ("quantiles", {"column": ["prices"]}),
+        ("sample", {}),
+    ):
         found = answer(empty, question(kind, given), KEPT)
         assert found.rows.height == 0 and not found.final
 
