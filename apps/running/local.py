@@ -53,7 +53,6 @@ def replay(
             group_id=feed.topic,
             idle_seconds=_PATIENT,
             checkpoint_seconds=0.25,
-            dead_letters=None,
             **options,
         )
         taken = {name: table.take for name, table in tables.items()}

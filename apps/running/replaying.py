@@ -31,6 +31,7 @@ from .asked import Job
 from .exact import all_inside, compared, exact_counts, in_all
 from .outcome import Outcome, events
 from .recording import RecordedMessages
+from .refused import refused_messages
 from .report import AppReport
 
 ENGINES = {"local": local.replay, "spark": spark.replay}
@@ -126,6 +127,7 @@ def result(job: Job, engine: str, feed: Feed, found: Outcome, messages: Iterable
         "engine": engine,
         "format": job.form.name,
         "account": found.account.to_dict(),
+        "dead_letters": refused_messages(feed),
         "alerts": events(found.alerts),
         "answers": answers,
         "all_inside_bounds": all_inside(answers),

@@ -17,7 +17,7 @@ from ..app import App
 from ..tables.window_rows import WindowRows
 from ..tables.written import cell, plain
 
-_ALERTS, _ROWS = 30, 12
+_ALERTS, _ROWS, _REASONS = 30, 12, 5
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,11 @@ class AppReport:
         yield Text(f"{self.app.title} ({self.result['engine']})", style="bold")
         parts = " + ".join(f"{n:,} {name.replace('_', '-')}" for name, n in account.items() if name != "read")
         yield Text(f"{account['read']:,} read = {parts}")
+        for one in self.result["dead_letters"][:_REASONS]:
+            yield Text(f"{one['messages']:,} × {plain(one['reason'])}", style="yellow")
+            yield Text(
+                f"    the first: {plain(one['first'])}", style="dim", overflow="ellipsis", no_wrap=True
+            )
         yield self._alerts()
         for name, rows in self.result["answers"].items():
             if rows:

@@ -53,7 +53,7 @@ def replay(
         def started(available_now: bool) -> list[Running]:
             kept = {name: partial(_keep, name, own, seen) for name, own in tables.items()}
             asked = _Queries(job, streams, spark, folder, [told, *to], kept)
-            return asked.start(_PATIENT, None, available_now)
+            return asked.start(_PATIENT, available_now)
 
         if at_once:
             send()
@@ -84,7 +84,7 @@ def live(asked: Live) -> Going:
     spark = stack.enter_context(_session(asked.state / "temporary"))
     kept: dict[str, Sink] = {name: ParquetSink(asked.state / "tables" / name) for name in streams}
     queries = _Queries(asked.job, streams, spark, asked.state, asked.to, kept)
-    return _SparkQueries(queries.start(_IDLE_SECONDS, ""), stack)
+    return _SparkQueries(queries.start(_IDLE_SECONDS), stack)
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,7 @@ class _Queries:
     to: Sequence[Outlet]
     kept: Mapping[str, Sink]
 
-    def start(
-        self, idle_seconds: float, dead_letters: str | None, available_now: bool = False
-    ) -> list[Running]:
+    def start(self, idle_seconds: float, available_now: bool = False) -> list[Running]:
         """Start all of them."""
         from ...spark_udafs.alerts import AlertSink
         from ...spark_udafs.run import on_spark, write
@@ -144,7 +142,7 @@ class _Queries:
             alerting = self.job.alerting(part, self.to)
             if alerting is not None:
                 sinks.append(AlertSink(stream, alerting, self.folder / "rules" / part.name))
-            table = on_spark(stream, self.spark, idle_seconds=idle_seconds, dead_letters=dead_letters)
+            table = on_spark(stream, self.spark, idle_seconds=idle_seconds)
             checkpoint = self.folder / "checkpoint" / part.name
             found.append(write(table, checkpoint, *sinks, available_now=available_now))
         return found

@@ -108,6 +108,8 @@ def test_sensors_fire_as_in_plain_python(kafka, recording: Path) -> None:
         "late": 0,
         "dead_lettered": 1,
     }
+    (letter,) = result["dead_letters"]
+    assert letter["messages"] == 1 and letter["offset"] == 41 and letter["first"] == "{broken"
     alerts = result["alerts"]
     assert all(alert.keys() >= KEYS for alert in alerts)
     by_rule: dict[str, list[dict]] = {}
@@ -120,6 +122,7 @@ def test_sensors_fire_as_in_plain_python(kafka, recording: Path) -> None:
     assert result["all_inside_bounds"] and len(result["answers"]["days"]) == 9
     shown = io.StringIO()
     Console(file=shown, width=150).print(AppReport(app_of("iot"), result))
+    assert "the first: {broken" in shown.getvalue()
     assert "2 × dead sensor" in shown.getvalue() and "Every estimate" in shown.getvalue()
 
 
