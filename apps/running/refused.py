@@ -25,8 +25,8 @@ def refused_messages(feed: Feed) -> list[dict[str, Any]]:
     letters: dict[tuple[int, int], tuple[str, str]] = {}
     try:
         for message in reading.until(reading.span("earliest", None)):
-            told = {name: value or b"" for name, value in message.headers() or ()}
-            headers = {name: value.decode(errors="replace") for name, value in told.items()}
+            told: Any = message.headers() or ()
+            headers = {name: (value or b"").decode(errors="replace") for name, value in told}
             where = int(headers["partition"]), int(headers["offset"])
             shown = (message.value() or b"")[:_SHOWN].decode(errors="replace")
             letters.setdefault(where, (headers["reason"], shown))
