@@ -96,11 +96,16 @@ def test_a_live_run_goes_on_where_it_ended(
         names = ("rule", "key", "at", "state")
         return [tuple(one[name] for name in names) for one in alerts_in(kafka, alerts)]
 
+    def days() -> int:
+        assert state is not None
+        return read_parquet(state / "tables" / "days").num_rows
+
     def run(some: list[Message], upto: int, alerts: int) -> Account:
         sent(kafka, topic, some)
         going = ENGINES[engine](live)
         try:
             until(lambda: going.account().read == upto and len(told()) >= alerts)
+            until(lambda: not alerts or state is None or days() == 9)
         finally:
             account = going.stop()
         return account
@@ -110,5 +115,4 @@ def test_a_live_run_goes_on_where_it_ended(
     assert sorted(told(), key=str) == sorted(wanted, key=str)
     assert account.counted == len(messages) - 2 and account.dead_lettered == 1
     if state is not None:
-        days = read_parquet(state / "tables" / "days")
-        assert days.num_rows >= 9 and (state / "rules" / "readings").is_dir()
+        assert (state / "rules" / "readings").is_dir()
