@@ -84,7 +84,7 @@ def located(spots: Iterable[str]) -> str:
     if not points:
         return "places unknown"
     latitude, longitude = (statistics.median(point[axis] for point in points) for axis in (0, 1))
-    far = statistics.median(_km(latitude, longitude, *point) for point in points)
+    far = statistics.median_low(_km(latitude, longitude, *point) for point in points)
     places = f"{len(points)} place{'s' * (len(points) > 1)}"
     return f"from around {latitude:.4g}, {longitude:.4g} ({places}, half within {far:.0f} km)"
 
