@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -97,7 +98,7 @@ def test_a_list_shares_its_rows_input() -> None:
 
 def test_what_a_family_has_no_number_for_is_refused_before_the_first_row() -> None:
     odd = Stream.from_batches({"at": pl.Datetime("us"), "price": pl.Decimal(12, 2)}, time="at").tumbling("1m")
-    for name in ("distinct", "distinct_set", "membership", "sliding_distinct", "top_k", "frequency", "min"):
+    for name in ("distinct", "distinct_set", "membership", "sliding_distinct", "top_k", "frequency"):
         with pytest.raises(TypeError, match="cast it"):
             Sketcher(odd.agg(answer=ask.aggregate(name, "price")))
 
@@ -112,11 +113,14 @@ def test_decimals_are_numbers_to_what_adds_up_or_orders() -> None:
         spread=ask.quantiles("price"),
         ranks=ask.kll_quantiles("price"),
         heavy=ask.weighted_sample("price", weight="price"),
+        low=ask.min("price"),
+        latest=ask.last("price"),
     )
     sketcher = Sketcher(stream)
     sketcher.add(pl.DataFrame({"at": at, "price": prices}), PartitionTime())
     answers = query(sketcher.take()).to_dicts()[0]
     assert (answers["total"], answers["mean"]) == (3.75, 1.875)
+    assert answers["low"] == Decimal("1.50") and answers["latest"] == Decimal("2.25")
     assert answers["ranks"]["n"] == answers["spread"]["n"] == 2
 
 
