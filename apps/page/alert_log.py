@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...operators.rules.alert import Alert
+from ...operators.serving.watchers import Watchers
 from ..running.outcome import events
 
 MOST_ALERTS = 5_000
@@ -33,7 +34,7 @@ class AlertLog:
         self._dropped = 0
         self._number = 0
         self._stale: str | None = None
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers = Watchers()
 
     def begin(self) -> None:
         """See `operators.rules.alerting.WritingOutlet`."""
@@ -97,15 +98,7 @@ class AlertLog:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` from any thread after each change; gives what ends that."""
-        with self._lock:
-            self._watchers = [*self._watchers, changed]
-
-        def end() -> None:
-            with self._lock:
-                self._watchers = [other for other in self._watchers if other is not changed]
-
-        return end
+        return self._watchers.add(changed)
 
     def _changed(self) -> None:
-        for changed in self._watchers:
-            changed()
+        self._watchers.changed()

@@ -16,6 +16,7 @@ from ...operators.serving.http.running import QueryServer
 from ...operators.serving.http.service import Service
 from ...operators.serving.live import LiveTable
 from ...operators.serving.view import ServedTable, ServedWindow, TableView, new_version, windows_of
+from ...operators.serving.watchers import Watchers
 from ...operators.table.schema import END, START, schema_of
 from ..app import Feed
 from ..running.asked import Job
@@ -35,7 +36,7 @@ class WindowsTable:
         self._lock = threading.Lock()
         self._windows: dict[tuple[int, ...], ServedWindow] = {}
         self._view: TableView | None = None
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers = Watchers()
 
     def take(self, table: pa.Table) -> None:
         """Take in windows, from any thread."""
@@ -45,8 +46,7 @@ class WindowsTable:
             for window in windows_of(0, found):
                 self._windows[window.key] = window
             self._view = None
-        for changed in self._watchers:
-            changed()
+        self._watchers.changed()
 
     def view(self) -> TableView:
         """See `ServedTable`."""
@@ -63,12 +63,7 @@ class WindowsTable:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """See `ServedTable`."""
-        self._watchers = [*self._watchers, changed]
-
-        def end() -> None:
-            self._watchers = [other for other in self._watchers if other is not changed]
-
-        return end
+        return self._watchers.add(changed)
 
     def close(self) -> None:
         """See `ServedTable`."""

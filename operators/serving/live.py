@@ -24,6 +24,7 @@ from ..table.schema import schema_of
 from .beginning import Place
 from .kept import MOST_BYTES, KeptWindows
 from .view import Gap, NotReady, ServedWindow, Stale, TableView, new_version, windows_of
+from .watchers import Watchers
 
 DAY_US = 86_400_000_000
 
@@ -46,7 +47,7 @@ class LiveTable:
     def __init__(self, name: str, keep_us: int = DAY_US, most_bytes: int = MOST_BYTES) -> None:
         self.name = name
         self._lock = threading.RLock()
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers = Watchers()
         self._keep_us, self._most_bytes = keep_us, most_bytes
         self._forget()
 
@@ -202,14 +203,7 @@ class LiveTable:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` from any thread after each change; gives what ends that."""
-        with self._lock:
-            self._watchers = [*self._watchers, changed]
-
-        def end() -> None:
-            with self._lock:
-                self._watchers = [other for other in self._watchers if other is not changed]
-
-        return end
+        return self._watchers.add(changed)
 
     def close(self) -> None:
         """Nothing is to be let go of."""
@@ -245,5 +239,4 @@ class LiveTable:
 
     def _changed(self) -> None:
         self._version, self._view = new_version(), None
-        for changed in self._watchers:
-            changed()
+        self._watchers.changed()

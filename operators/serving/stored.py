@@ -12,6 +12,7 @@ from typing import Any
 from ...sketches.core.protocol import SketchError
 from ..table.stored import files_of, read
 from .view import Stale, TableView, new_version, windows_of
+from .watchers import Watchers
 
 log = logging.getLogger("streamgauge.serving")
 
@@ -29,7 +30,7 @@ class StoredTable:
     def __init__(self, name: str, path: Path, look: float | None = _LOOK_SECONDS) -> None:
         self.name = name
         self._path = path
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers = Watchers()
         self._seen = self._look()
         self._view: TableView = self._read()
         self._stop = threading.Event()
@@ -50,12 +51,7 @@ class StoredTable:
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` from any thread after each change; gives what ends that."""
-        self._watchers = [*self._watchers, changed]
-
-        def end() -> None:
-            self._watchers = [other for other in self._watchers if other is not changed]
-
-        return end
+        return self._watchers.add(changed)
 
     def close(self) -> None:
         """Look no more."""
@@ -87,5 +83,4 @@ class StoredTable:
                 self._view = TableView(
                     before.name, before.schema, before.windows, new_version(), _ALWAYS, stale=stale
                 )
-            for changed in self._watchers:
-                changed()
+            self._watchers.changed()

@@ -1,0 +1,39 @@
+"""Who is to be told that something has changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Watchers:
+    """Calls that are made after each change. Threads may share it.
+
+    >>> watchers, heard = Watchers(), []
+    >>> end = watchers.add(lambda: heard.append("changed"))
+    >>> watchers.changed()
+    >>> end()
+    >>> watchers.changed()
+    >>> heard
+    ['changed']
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: tuple[Callable[[], None], ...] = ()
+
+    def add(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Make a call after each change, from any thread; gives what ends that."""
+        with self._lock:
+            self._calls = (*self._calls, call)
+
+        def end() -> None:
+            with self._lock:
+                self._calls = tuple(other for other in self._calls if other is not call)
+
+        return end
+
+    def changed(self) -> None:
+        """Tell all that watch now."""
+        for call in self._calls:
+            call()
