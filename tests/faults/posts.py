@@ -22,6 +22,8 @@ from streamgauge import sum as sum_of
 Place = tuple[str, int]
 """A topic and a partition's number."""
 
+SLICE = 100
+"""Posts of one second: with their lag of up to a second no more than the shortest delay."""
 START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 WITHIN_US = 3_000_000
 DAY_US = 86_400_000_000
@@ -96,7 +98,9 @@ def stream_of(
 class Posts:
     """Writes posts, 10 ms of event time apart, in turn to all partitions but those that are `idle`.
 
-    The clock of the partitions that are `ahead` is a day ahead of the others'. One post in fifty is late.
+    The clock of the partitions that are `ahead` is a day ahead of the others'. One post in fifty is late; no
+    other is, however long the broker lets one partition wait: each post of a slice is in the log before the
+    next slice is sent.
     Several topics have equally many partitions, and those of one number are alike.
     """
 
@@ -121,7 +125,7 @@ class Posts:
         """Write the next `n` posts, and `poison` messages among them that can't be counted."""
         at = set(self._random.sample(range(n), poison))
         self._write(self._producer, n, at, self._took)
-        self._flush()
+        _flush(self._producer)
 
     def send_aborted(self, n: int) -> None:
         """Write posts in a transaction that is aborted: nobody may count them."""
@@ -130,7 +134,7 @@ class Posts:
         producer.begin_transaction()
         number, random_state = self._number, self._random.getstate()
         self._write(producer, n, set(), lambda error, message: None)
-        producer.flush(60)
+        _flush(producer)
         producer.abort_transaction(60)
         self._number = number
         self._random.setstate(random_state)
@@ -167,6 +171,8 @@ class Posts:
                 told = POISON.get(kind, self._ahead_of_ours())
                 self._produce(producer, told, place, taken, [("poison", kind.encode())])
             self._produce(producer, value, place, taken)
+            if (at + 1) % SLICE == 0:
+                _flush(producer)
 
     def _post(self, partition: int, on_time: bool) -> bytes:
         self._number += 1
@@ -195,5 +201,6 @@ class Posts:
         place, offset = (message.topic(), message.partition()), message.offset()
         self.ends[place] = max(self.ends[place], offset + 1)
 
-    def _flush(self) -> None:
-        assert self._producer.flush(300) == 0, "the broker took no messages for five minutes"
+
+def _flush(producer: Producer) -> None:
+    assert producer.flush(300) == 0, "the broker took no messages for five minutes"
