@@ -23,8 +23,8 @@ _CHURN_SECONDS = 2.0
 _LESS, _MORE = "for less than a transaction lasts", "for more than a transaction lasts"
 
 
-def _come_to(episode: Episode, point: str, how: str) -> Member:
-    """A member that has come to this point."""
+def _come_to(episode: Episode, point: str, how: str) -> list[Member]:
+    """The members that have come to this point, one or more."""
     if point in RESTORING:
         # What one leaves is taken up by the others.
         episode.gather(3)
@@ -34,9 +34,9 @@ def _come_to(episode: Episode, point: str, how: str) -> Member:
         leaving = next(member for member in episode.group.alive if member.state.get(has))
         episode.group.arm(point, how, but=leaving)
         leaving.tell(stop=True)
-        member = episode.group.struck()
+        members = episode.group.struck()
         leaving.gone()
-        return member
+        return members
     episode.group.arm(point, how)
     # Windows are handed over once time has passed them: a few chunks of events at most.
     for _ in range(12 if point in MERGING else 1):
@@ -57,7 +57,8 @@ def kill(point: str) -> Fault:
     """Kill -9 of a member at a point; another takes its place."""
 
     def inject(episode: Episode) -> None:
-        _come_to(episode, point, "kill").gone()
+        for member in _come_to(episode, point, "kill"):
+            member.gone()
         episode.gather(2)
 
     return inject
@@ -70,7 +71,7 @@ def freeze(point: str) -> Fault:
         for member in episode.group.alive[2:]:
             member.stop()
         _come_to(episode, point, "freeze")
-        # Both may have come there; who joins now never does.
+        # All may have come there; who joins now never does.
         episode.gather(3)
         episode.settle()
         for member in episode.group.alive:
@@ -88,9 +89,9 @@ def broker_down(point: str, long: bool) -> Fault:
 
     def inject(episode: Episode) -> None:
         episode.group.begun()
-        _come_to(episode, point, "wait")
+        standing = _come_to(episode, point, "wait")
         episode.kafka.kill()
-        for member in episode.group.alive:  # two may have come there at the same time
+        for member in standing:
             member.tell(go=True)
         if long:
             time.sleep(episode.shape.transaction_ms / 1000)

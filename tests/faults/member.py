@@ -65,6 +65,7 @@ class Member:
                 with self._arming:
                     self._armed = task["armed"]
                     self._go.set()
+                    self.say(armed=self._armed)
         self._run._ended(None)
         self._tell()
 
@@ -107,12 +108,13 @@ class Member:
                 return
             self._armed = {}
             self._go.clear()
-        self.say(reached=point, how=how)
-        if how == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif how == "freeze":
-            os.kill(os.getpid(), signal.SIGSTOP)
-        else:
+            self.say(reached=point, how=how)
+            # Before it could tell that it is armed with nothing.
+            if how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif how == "freeze":
+                os.kill(os.getpid(), signal.SIGSTOP)
+        if how == "wait":
             assert self._go.wait(600), "nobody said how to go on"
 
     def _keep(self, stream: str, table: pa.Table) -> None:

@@ -39,6 +39,7 @@ class Member:
         self.windows: dict[str, list[pa.Table]] = defaultdict(list)
         self.states: list[dict[str, Any]] = []
         self.reached = ""
+        self.armed = dict(task["armed"])
         self.failed = ""
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -117,6 +118,8 @@ class Member:
                 del self.states[:-3]
             elif "reached" in told:
                 self.reached = told["reached"]
+            elif "armed" in told:
+                self.armed = told["armed"]
             elif "failed" in told:
                 self.failed = f"{told['failed']}: {told['text']}"
 
@@ -151,15 +154,18 @@ class Group:
             member.reached = ""
         for member in self.alive:
             if member is not but:
-                member.tell(armed={point: how})
+                member.armed = {point: how}
+                member.tell(armed=member.armed)
 
-    def struck(self) -> Member:
-        """The member that came to its point; no other is armed any more."""
+    def struck(self) -> list[Member]:
+        """The members that came to their point; no other is armed any more."""
         until(lambda: self.check() or any(member.reached for member in self.members), PATIENCE)
-        for member in self.alive:
-            if not member.reached:
-                member.tell(armed={})
-        return next(member for member in self.members if member.reached)
+        others = [member for member in self.alive if not member.reached]
+        for member in others:
+            member.tell(armed={})
+        for member in others:
+            until(lambda m=member: self.check() or m.reached or not m.armed or not m.alive, PATIENCE)
+        return [member for member in self.members if member.reached]
 
     def begun(self) -> None:
         """Wait until all that are there run: a run that begins while the broker is away ends at once."""
