@@ -38,6 +38,9 @@ def serve(
     rules: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The app's rules in TOML, as its run has them.")
     ] = None,
+    format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="The messages' format, if its run was told one.")
+    ] = None,
     alerts_topic: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Where the app's alerts are; in GROUP.alerts unless named."),
@@ -75,7 +78,8 @@ def serve(
         streamgauge serve --group by-minute --host 0.0.0.0 --token-file token --state /var/lib/streamgauge
 
     A browser at its address is shown a page of all that (docs/page.md); with `--app` that of an app: what
-    fired and why, and what its live run counts. The settings and rules of the run tell it the limits to draw.
+    fired and why, and what its live run counts. The settings, rules and format of the run tell it which parts
+    there are, and the limits to draw.
 
         streamgauge serve --app iot --group iot-sensors --set limit=78
     """
@@ -92,7 +96,7 @@ def serve(
         from .tables.asked import token_of
 
     names = [path.resolve().stem if path.is_file() else path.resolve().name for path in paths or ()]
-    shown = pages(app or (), group or (), names, named_values(given), rules, alerts_topic)
+    shown = pages(app or (), group or (), names, named_values(given), rules, alerts_topic, format)
     if not paths and not group:
         raise ValueError(
             "name what to serve: --group NAME for a running stream's table, or files and folders"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...operators.rules.rule import LimitRule, Rule
-from ...operators.rules.written import KINDS, read_rules_by_part
 from ..app import App, Settings
+from ..running.asked import Job
 from .alert_log import AlertLog
 from .panels import LinesPanel, Panel
 
@@ -33,25 +33,17 @@ class ServedApp:
         tables: Mapping[str, str],
         given: Settings | None = None,
         rules: Path | None = None,
+        format: str | None = None,
     ) -> ServedApp:
-        """The app as `streamgauge run` runs it with these settings, or with the rules of this file.
+        """The app as `streamgauge run` runs it with these options: its parts and its rules (`Job.of`).
 
-        Raises `ValueError` for a setting that neither the app nor one of its formats has, and what
-        `read_rules` raises.
+        Parts that such a run doesn't have are left out. Raises `ValueError` for a format, a setting or a rule
+        that the app can't have.
         """
-        if rules is not None:
-            names = [part.name for part in app.parts]
-            by_part = read_rules_by_part(rules, names, {**KINDS, **app.kinds})
-            return cls(app, _running(app, tables, by_part), by_part, AlertLog(app.name))
-        known = dict(app.settings)
-        for name, value in (given or {}).items():
-            if name not in known and not any(name in form.settings for form in app.formats):
-                raise ValueError(
-                    f"--set {name}: {app.name} has no such setting; it has {', '.join(known) or 'none'}"
-                )
-            known[name] = value
-        by_part = {part.name: list(part.rules(known)) for part in app.parts}
-        return cls(app, _running(app, tables, by_part), by_part, AlertLog(app.name))
+        job = Job.of(app, format, given, rules)
+        runs = [part.name for part in job.parts]
+        own = {name: table for name, table in tables.items() if name in runs}
+        return cls(app, own, job.rules, AlertLog(app.name))
 
     def described(self) -> dict[str, Any]:
         """All that a page needs to ask and to draw, as plain JSON."""
@@ -87,12 +79,6 @@ def tables_of(app: App, group: str) -> dict[str, str]:
     'iot-sensors.days'
     """
     return {part.name: f"{group}.{part.name}" for part in app.parts}
-
-
-def _running(app: App, tables: Mapping[str, str], rules: Mapping[str, Sequence[Rule]]) -> dict[str, str]:
-    """The tables of parts that a run has: others have neither rules nor answers to show."""
-    runs = [part.name for part in app.parts if part.shown or rules.get(part.name)]
-    return {name: table for name, table in tables.items() if name in runs}
 
 
 def _held(rule: Rule, panel: LinesPanel) -> bool:

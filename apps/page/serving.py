@@ -36,16 +36,18 @@ def pages(
     given: Mapping[str, str],
     rules: Path | None = None,
     alerts_topic: str | None = None,
+    format: str | None = None,
 ) -> Pages:
     """The pages of these apps: the first runs as the first group, and so on; further groups are followed.
 
     An app without a group is shown from files, named as its parts, as Spark's tables are. Raises `ValueError`
-    for an app without tables, and for settings, rules or a topic that could be those of several apps.
+    for an app without tables, and for settings, rules, a format or a topic that could be those of several
+    apps.
     """
-    if len(names) > 1 and (given or rules is not None or alerts_topic is not None):
-        raise ValueError("--set, --rules and --alerts-topic are for one --app; serve the apps one by one")
-    if not names and (given or rules is not None or alerts_topic is not None):
-        raise ValueError("--set, --rules and --alerts-topic are for the page of an app: name it by --app")
+    of_a_run = {"--set": given, "--rules": rules, "--format": format, "--alerts-topic": alerts_topic}
+    if len(names) != 1 and (unused := [name for name, value in of_a_run.items() if value]):
+        for_one = "one --app; serve the apps one by one" if names else "the page of an app: name it by --app"
+        raise ValueError(f"{unused[0]} is for {for_one}")
     apps: list[ServedApp] = []
     topics: list[str | None] = []
     followed: list[str] = []
@@ -62,6 +64,6 @@ def pages(
             raise ValueError(
                 f"--app {name}: name the group of its live run by --group, or files of its tables: {parts}"
             )
-        apps.append(ServedApp.of_run(app, tables, given, rules))
+        apps.append(ServedApp.of_run(app, tables, given, rules, format))
         followed += apps[-1].tables.values() if number < len(groups) else ()
     return Pages(apps, topics, [*followed, *groups[len(names) :]])

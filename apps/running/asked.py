@@ -39,11 +39,11 @@ class Job:
         """What to run. Raises `ValueError` for a format, a setting or a rule that the app can't have."""
         form = app.format(format, recording)
         settings = app.chosen(form, given or {})
+        parts = [part for part in app.parts if part.wanted(settings)]
         if rules is not None:
-            names = [part.name for part in app.parts]
-            by_part = read_rules_by_part(rules, names, {**KINDS, **app.kinds})
+            by_part = read_rules_by_part(rules, [part.name for part in parts], {**KINDS, **app.kinds})
         else:
-            by_part = {part.name: list(part.rules(settings)) for part in app.parts if part.wanted(settings)}
+            by_part = {part.name: list(part.rules(settings)) for part in parts}
         return cls(app, form, settings, by_part)
 
     def streams(self, feed: Feed) -> dict[str, Stream]:

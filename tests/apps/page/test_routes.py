@@ -114,10 +114,14 @@ def test_a_part_that_does_not_run_is_not_waited_for(tmp_path: Any) -> None:
 
 
 def test_a_setting_of_nobody_is_refused() -> None:
-    with pytest.raises(ValueError, match="--set limits: iot has no such setting; it has limit"):
+    with pytest.raises(
+        ValueError, match="limits: iot has no such setting; with the format json it has limit"
+    ):
         ServedApp.of_run(app_of("iot"), {}, {"limits": "3"})
-    # Those of a format are the run's, which a page has no use for.
+    # Those of the run's format are known.
     assert ServedApp.of_run(app_of("iot"), {}, {"time": "ts", "limit": "3"}).rules["readings"]
+    with pytest.raises(ValueError, match="--set time: iot has no such setting; with the format gtfs"):
+        ServedApp.of_run(app_of("iot"), {}, {"time": "ts"}, format="gtfs-realtime")
 
 
 def test_what_fired_is_told_the_latest_first(shown: Any) -> None:

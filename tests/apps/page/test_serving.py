@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from streamgauge.apps.page.served_app import tables_of
+from streamgauge.apps.app import Feed
 from streamgauge.apps.page.serving import pages
 from streamgauge.apps.registry import app_of
+from streamgauge.apps.running.asked import Job
 
 
 def test_an_app_is_shown_with_its_group_and_further_groups_are_followed() -> None:
     found = pages(["iot"], ["sensors", "other"], [], {"limit": "78"})
     assert [one.app.name for one in found.apps] == ["iot"]
-    assert found.groups == [*tables_of(app_of("iot"), "sensors").values(), "other"]
+    assert found.groups == ["sensors.readings", "sensors.days", "other"]
     assert found.topics == ["sensors.alerts"]
     assert found.apps[0].rules["readings"][0].limit.at == 78
+
+
+@pytest.mark.parametrize(
+    ("format", "given", "also"),
+    [
+        (None, {"group": "room"}, {"fleets"}),
+        ("json", {"fences": "areas.geojson"}, {"fences"}),
+        ("gtfs-realtime", {}, {"fleets"}),
+        ("gtfs-realtime", {"group": "", "limit": "80"}, set()),
+    ],
+)
+def test_what_is_followed_is_what_a_run_with_the_same_options_makes(
+    format: str | None, given: dict[str, str], also: set[str], tmp_path: Path
+) -> None:
+    area = {"type": "Point", "coordinates": [8, 49]}
+    fence = {"type": "Feature", "properties": {"name": "yard", "radius": 9}, "geometry": area}
+    given = {name: value.replace("areas.geojson", f"{tmp_path}/areas") for name, value in given.items()}
+    (tmp_path / "areas").write_text(json.dumps(fence))
+    found = pages(["iot"], ["g"], [], given, format=format)
+    run = Job.of(app_of("iot"), format, given)
+    assert set(found.groups) == {f"g.{name}" for name in run.streams(Feed("t", "h:1"))}
+    assert set(found.groups) == {f"g.{name}" for name in {"readings", "days"} | also}
+    assert found.apps[0].rules.keys() == run.rules.keys()
 
 
 def test_an_app_on_spark_is_shown_from_the_tables_of_its_parts() -> None:
