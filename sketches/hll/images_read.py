@@ -62,8 +62,35 @@ def check_preamble(data, start, end):
 
 
 @inner
+def _read_table(data, first, count, lg, out, found):
+    """Unpack a table of 2^lg places into `out`, and its coupons, in their order, into `found`; a status.
+
+    About every other place is empty, which no branch could foretell: so the coupons are first gathered.
+    """
+    table = out[: np.int64(1) << lg]
+    for i in range(len(table)):
+        table[i] = load32(data, first + 4 * i)
+    n = np.int64(0)
+    for i in range(len(table)):
+        found[np.uint64(n)] = i
+        n += np.int64(table[i] != 0)
+    if n != count:
+        return 7
+    for i in range(n):
+        place = np.int64(found[i])
+        coupon = table[np.uint64(place)]
+        if coupon < np.uint32(1 << 26) or place_of(table, 0, lg, coupon) != place:
+            return 8
+        found[i] = coupon
+    return 0
+
+
+@inner
 def read_coupons(data, start, end, out, spare):
-    """Unpack a list or set: (status, count, lg of the table in `out`, or 0 for `count` coupons in order)."""
+    """Unpack a list or set: (status, count, lg of the table in `out`, or 0 for `count` coupons in order).
+
+    Of a table, `spare` gets the coupons in the order of their places.
+    """
     compact = data[start + 5] & COMPACT
     if data[start + 7] & 3 == LIST_FORM:
         count = np.int64(data[start + 6])
@@ -86,29 +113,25 @@ def read_coupons(data, start, end, out, spare):
         places = np.int64(1) << lg
     if end - first != 4 * (count if compact else places):
         return 6, count, lg
-    whole = lg > 3 and not compact
+    if lg > 3 and not compact:
+        return _read_table(data, first, count, lg, out, spare), count, lg
     n = 0
     for i in range((end - first) // 4):
         coupon = load32(data, first + 4 * i)
         out[i] = coupon
         if coupon:
-            if coupon < np.uint32(1 << 26) or (not whole and n != i):
+            if coupon < np.uint32(1 << 26) or n != i:
                 return 8, count, lg
             n += 1
     if n != count:
         return 7, count, lg
-    if not whole:  # try them in a table, where no two may meet
-        spare[: np.int64(1) << lg] = 0
-        for i in range(count):
-            place = place_of(spare, 0, lg, out[i])
-            if place >= 0:
-                return 8, count, lg
-            spare[~place] = out[i]
-        return 0, count, np.int64(0)
-    for i in range(places):
-        if out[i] and place_of(out, 0, lg, out[i]) != i:
+    spare[: np.int64(1) << lg] = 0  # try them in a table, where no two may meet
+    for i in range(count):
+        place = place_of(spare, 0, lg, out[i])
+        if place >= 0:
             return 8, count, lg
-    return 0, count, lg
+        spare[~place] = out[i]
+    return 0, count, np.int64(0)
 
 
 # Simple loops, one thing each, over slices: these vectorise, and reading an image is mostly such loops.

@@ -209,10 +209,13 @@ def fold_images(store, groups, offsets, data, scratch, start):
                 return i, status
             if count == 0:
                 continue
+            coupons, places = scratch.coupons, lg
             if lg_k < store.sketches[g].lg_k:
                 _lower_lg_k(store, g, lg_k, scratch.spare)
+            elif lg:
+                coupons, places = scratch.spare, np.int64(0)
             if lg and store.sketches[g].form == EMPTY and lg_k == store.sketches[g].lg_k:
                 take_table(store, g, scratch.coupons, count, lg)
-            elif not _fold_coupons(store, g, scratch.coupons, count, lg):
+            elif not _fold_coupons(store, g, coupons, count, places):
                 return i, NO_ROOM
     return len(groups), DONE
