@@ -21,6 +21,9 @@ from ...table.schema import keys_of
 from .on_disk import TableFile
 
 _SHARE_BYTES = 32 * 1024 * 1024
+_FEW_ROWS = 4_096
+_MOST_WAITING = 16
+"""A delta's rows, if they are few, wait to be merged together with those of so many others."""
 
 
 class PanePart:
@@ -29,22 +32,33 @@ class PanePart:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._live = Accumulator(schema)
+        self._waiting: list[pa.Table] = []
         self._stored: list[TableFile] = []
         self._table: pa.Table | None = None
         self.deltas = 0
         self.arrived = -1
 
     def __len__(self) -> int:
-        return max(len(self._live), *(stored.rows for stored in self._stored), 0)
+        rows = (part.num_rows for part in self._waiting)
+        return max(len(self._live), *(stored.rows for stored in self._stored), *rows, 0)
 
     def fold(self, rows: pa.Table) -> None:
-        """Merge in the rows of a delta."""
+        """Take in the rows of a delta."""
         self._table = None
-        self._live.fold(rows)
+        self._waiting.append(rows)
+        if rows.num_rows > _FEW_ROWS or len(self._waiting) >= _MOST_WAITING:
+            self.settle()
         self.deltas += 1
+
+    def settle(self) -> None:
+        """Merge in what waits: a call costs far more than a row, so several deltas go together."""
+        if self._waiting:
+            rows, self._waiting = pa.concat_tables(self._waiting), []
+            self._live.fold(rows)
 
     def table(self) -> pa.Table:
         """All of it, ordered by keys."""
+        self.settle()
         if not self._stored:
             return self._live.table()
         self.spill()
@@ -58,6 +72,7 @@ class PanePart:
 
     def spill(self) -> None:
         """Move what is in memory to disk."""
+        self.settle()
         if len(self._live):
             self._stored.append(TableFile(self._live.table()))
             self._live = Accumulator(self._schema)
@@ -67,7 +82,7 @@ class PanePart:
     def nbytes(self) -> int:
         """Bytes of memory that it takes."""
         made = 0 if self._table is None else self._table.nbytes
-        return held_bytes(self._live) + made
+        return held_bytes(self._live) + made + sum(part.nbytes for part in self._waiting)
 
 
 def merged(schema: pa.Schema, parts: Sequence[TableFile]) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -20,7 +20,7 @@ from ...table.schema import END, START, keys_of
 from ..log.state import Told
 from .open_windows import Beginning, Due
 from .pane_part import PanePart
-from .slices import Slices, whole
+from .slices import Slices, wholes
 
 
 @dataclass(slots=True)
@@ -58,6 +58,7 @@ class PanedWindows:
         self._ready: deque[_Ready] = deque()
         self._closed = EARLIEST
         self._late: dict[int, list[tuple[int, PanePart]]] = {}
+        self._taking: list[PanePart] = []
         self._slices = Slices(schema, window, self)
         self._for_now: Slices | None = None
 
@@ -80,13 +81,17 @@ class PanedWindows:
                     self._late.setdefault(end, []).append((pane, parts[end]))
             parts[end].fold(rows)
             parts[end].arrived = offset
+            self._taking.append(parts[end])
 
     def close(self, closed_us: int, told: Told) -> None:
         """See `OpenWindows`."""
+        # Here the deltas of a checkpoint have come, which have the same panes.
+        for part in self._taking:
+            part.settle()
+        self._taking.clear()
         if closed_us <= self._closed:
             return
-        for end in self._ends(self._closed, closed_us):
-            self._put_aside(end, told)
+        self._put_aside(list(self._ends(self._closed, closed_us)), told)
         self._closed = closed_us
         while self._order and self._window.last_end(self._order[0]) <= closed_us:
             del self._panes[self._order.pop(0)]
@@ -121,7 +126,7 @@ class PanedWindows:
         closed = [ready.due.table() for ready in self._ready if ready.due is not None]
         latest = self._window.last_end(self._order[-1]) if self._order else EARLIEST
         ends = [end for end in self._ends(self._closed, latest) if self._arrived(end) >= since]
-        return closed + [self._whole(end) for end in ends if self._fresh(end, told)]
+        return closed + list(self._wholes([end for end in ends if self._fresh(end, told)]))
 
     def origins(self) -> Iterable[Beginning]:
         """See `OpenWindows`."""
@@ -160,39 +165,45 @@ class PanedWindows:
         told.until_us = max(told.until_us, ready.end_us)
         told.kept.pop(ready.start_us, None)
 
-    def _put_aside(self, end: int, told: Told) -> None:
-        start = end - self._window.size_us
-        fresh = self._fresh(end, told)
-        if not fresh and start not in told.kept:
-            return
-        held = self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]
-        origin = min((self._panes[pane].origin for pane in held), key=lambda origin: origin.offset)
-        due = None
-        if fresh or self._confirms:
-            table = self._final(end)
-            due = Due(end, True, table)
-        self._ready.append(_Ready(start, due, end, origin))
+    def _put_aside(self, ends: Sequence[int], told: Told) -> None:
+        size = self._window.size_us
+        fresh = {end for end in ends if self._fresh(end, told)}
+        over = [end for end in ends if end in fresh or end - size in told.kept]
+        tables = self._finals([end for end in over if end in fresh or self._confirms])
+        for end in over:
+            held = self._order[bisect_left(self._order, end - size) : bisect_left(self._order, end)]
+            origin = min((self._panes[pane].origin for pane in held), key=lambda origin: origin.offset)
+            due = Due(end, True, tables[end]) if end in tables else None
+            self._ready.append(_Ready(end - size, due, end, origin))
 
-    def _final(self, end: int) -> Callable[[], pa.Table]:
-        """The table of a window whose panes get no more rows that it would count."""
+    def _finals(self, ends: Sequence[int]) -> dict[int, Callable[[], pa.Table]]:
+        """The tables of windows whose panes get no more rows that they would count."""
         if self._single:
-            return self._panes[end - self._window.size_us].parts[end].table
-        table = self._made(end, self._slices)
-        return lambda: table
+            return {end: self._part_of(end).table for end in ends}
+        return {end: partial(_same, table) for end, table in self._made(ends, self._slices)}
 
     def _whole(self, end: int) -> pa.Table:
-        """The table of a window as it is now; leaves all as it is."""
-        if self._single:
-            return self._panes[end - self._window.size_us].parts[end].table()
-        # Asked for in the order of their ends, windows share their parts until rows are added.
-        if self._for_now is None or not self._for_now.goes_on(end):
-            self._for_now = Slices(self._schema, self._window, self)
-        return self._made(end, self._for_now)
+        return next(iter(self._wholes([end])))
 
-    def _made(self, end: int, slices: Slices) -> pa.Table:
-        start = end - self._window.size_us
-        table = whole(self._schema, slices.parts(end, self._order), start, end)
-        return self._of_last(table, end) if isinstance(self._window, Sliding) else table
+    def _wholes(self, ends: Sequence[int]) -> Iterator[pa.Table]:
+        """The tables of windows as they are now; leaves all as it is."""
+        if self._single:
+            yield from (self._part_of(end).table() for end in ends)
+            return
+        # Asked for in the order of their ends, windows share their parts until rows are added.
+        if ends and (self._for_now is None or not self._for_now.goes_on(ends[0])):
+            self._for_now = Slices(self._schema, self._window, self)
+        if ends and self._for_now is not None:
+            yield from (table for _, table in self._made(ends, self._for_now))
+
+    def _part_of(self, end: int) -> PanePart:
+        """The one part of a window that is a pane."""
+        return self._panes[end - self._window.size_us].parts[end]
+
+    def _made(self, ends: Iterable[int], slices: Slices) -> Iterator[tuple[int, pa.Table]]:
+        parts = ((end, slices.parts(end, self._order)) for end in ends)
+        for end, table in wholes(self._schema, self._window.size_us, parts):
+            yield end, self._of_last(table, end) if isinstance(self._window, Sliding) else table
 
     def _of_last(self, table: pa.Table, end: int) -> pa.Table:
         """Of a window's groups those that have a row in its last pane."""
@@ -272,3 +283,7 @@ def _panes(table: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
     edges = [0, *(np.flatnonzero(new) + 1).tolist(), len(starts)]
     for low, high in itertools.pairwise(edges):
         yield int(starts[low]), int(ends[low]), table.slice(low, high - low)
+
+
+def _same(table: pa.Table) -> pa.Table:
+    return table

@@ -5,14 +5,14 @@ of a block's ends all are made at once, from its last pane to its first, when th
 beginning of the next block grows by a pane at a time. This is van Herk's and Gil and Werman's way to running
 maxima, which needs no more of a sketch than that it merges. Other ways to sliding aggregates (two stacks)
 turn their stacks over wherever they happen to be; here the blocks lie fixed in time, so that a merger that
-reads the log again merges the same sketches in the same order, and gives the same bytes. Rows that were late
-for some windows of their pane join the block's beginning when the first window that counts them is made.
+reads the log again merges the same sketches in the same order. Rows that were late for some windows of their
+pane join the block's beginning when the first window that counts them is made.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +22,11 @@ from ....sketches.core.held import held_bytes
 from ...definition.windows import EARLIEST, Paned
 from ...table.merge import Accumulator
 from ...table.schema import END, START, TIME_TYPE
+from ...table.windows import edges
 from .on_disk import on_disk
+
+_TOGETHER_BYTES = 8 * 1024 * 1024
+"""What the parts of windows that are made at once may take, more than one window's apart."""
 
 
 class PaneTables(Protocol):
@@ -70,7 +74,7 @@ class Slices:
     def parts(self, end_us: int, order: Sequence[int]) -> list[pa.Table]:
         """Tables that together are the window that ends at `end_us`; `order` has the panes' starts in order.
 
-        The rows' own windows mean nothing: see `whole`.
+        The rows' own windows mean nothing: see `wholes`.
         """
         size = self._window.size_us
         start, last, until = end_us - size, self._last, self._until
@@ -117,15 +121,45 @@ def fold(into: Accumulator, table: pa.Table) -> None:
     into.fold_as(table, zeros, zeros)
 
 
-def whole(schema: pa.Schema, parts: Sequence[pa.Table], start_us: int, end_us: int) -> pa.Table:
-    """The table of one window, made of these."""
-    if len(parts) == 1:
-        table = parts[0]
-    else:
-        merged = Accumulator(schema)
-        for part in parts:
-            fold(merged, part)
-        table = merged.table()
+def wholes(
+    schema: pa.Schema, size_us: int, windows: Iterable[tuple[int, Sequence[pa.Table]]]
+) -> Iterator[tuple[int, pa.Table]]:
+    """The ends and tables of windows that are `size_us` long and made of parts; many small ones at once.
+
+    Merging has a price a call and one a row, and a log that is caught up with closes windows by the hundred.
+    """
+    together: dict[int, Sequence[pa.Table]] = {}
+    nbytes = 0
+    for end, parts in windows:
+        together[end] = parts
+        nbytes += sum(part.nbytes for part in parts)
+        if nbytes > _TOGETHER_BYTES:
+            yield from _merged(schema, size_us, together)
+            together, nbytes = {}, 0
+    yield from _merged(schema, size_us, together)
+
+
+def _merged(
+    schema: pa.Schema, size_us: int, windows: Mapping[int, Sequence[pa.Table]]
+) -> Iterator[tuple[int, pa.Table]]:
+    several = [(end, part) for end, parts in windows.items() if len(parts) > 1 for part in parts]
+    merged = Accumulator(schema)
+    if several:
+        starts = np.repeat([end - size_us for end, _ in several], [part.num_rows for _, part in several])
+        rows = pa.concat_tables([part for _, part in several])
+        merged.fold_as(rows, starts, np.full(len(starts), size_us, np.int64))
+    table = merged.table()
+    starts, _ = edges(table)
+    for end, parts in windows.items():
+        if len(parts) == 1:
+            yield end, _stamped(schema, parts[0], end - size_us, end)
+        else:
+            low, high = np.searchsorted(starts, [end - size_us, end - size_us + 1]).tolist()
+            yield end, table.slice(low, high - low)
+
+
+def _stamped(schema: pa.Schema, table: pa.Table, start_us: int, end_us: int) -> pa.Table:
+    """The table as that of one window."""
     for at, (name, time) in enumerate(((START, start_us), (END, end_us))):
         column = pa.array(np.full(table.num_rows, time, np.int64)).view(TIME_TYPE)
         table = table.set_column(at, schema.field(name), column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.operators.consumer.merge import held_parts, parted_windows
+from streamgauge.operators.consumer.merge import held_parts, pane_part, parted_windows, slices
 from streamgauge.operators.sketching import sessions
 
 from .recomputed import deltas, given, merger_of, partitions, share, streams, windows_of
@@ -34,8 +34,10 @@ def test_windows_are_those_of_the_rows_however_they_are_cut(kind: str, cut: int)
 def test_restarts_and_duplicates_change_nothing_in_any_table_partition(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does where open windows lie, how soon sessions are put together, or how few places are kept."""
+    """Nor does where open windows lie, how many are made at once, or how few places are kept."""
     monkeypatch.setattr(sessions, "_FEW", 5)
+    monkeypatch.setattr(slices, "_TOGETHER_BYTES", 2_000)
+    monkeypatch.setattr(pane_part, "_MOST_WAITING", 2)
     monkeypatch.setattr(parted_windows, "_FEW", 10)
     monkeypatch.setattr(held_parts, "_MOST_ORIGINS", 3)
     stream = STREAMS[kind]
