@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from streamgauge.operators.table.schema import from_ipc
 
 
 def read_topic(kafka: Any, topic: str) -> list[pa.Table]:
     """The tables in a topic."""
-    reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "x", "log_level": 0})
+    settings = {"group.id": "x", "enable.partition.eof": True, "log_level": 0}
+    reader = Consumer({**settings, "bootstrap.servers": kafka.bootstrap_servers})
     found = []
     for partition in range(2):
-        _, end = reader.get_watermark_offsets(TopicPartition(topic, partition), 10)
         reader.assign([TopicPartition(topic, partition, 0)])
-        while (message := reader.poll(10)) is not None:
+        while (message := reader.poll(60)) is not None and message.error() is None:
             found.append(from_ipc(message.value()))
-            # After the message comes its transaction's marker.
-            if message.offset() + 2 >= end:
-                break
+        assert message is not None and message.error().code() == KafkaError._PARTITION_EOF
     reader.close()
     return found

@@ -24,6 +24,7 @@ from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.topics import admin, partitions_of
 from streamgauge.operators.sketching.accounting import Account
 
+from ...faulty_proxy import IMPATIENT
 from ...waiting import until
 
 BROKEN = b"{"
@@ -59,10 +60,9 @@ class Orders:
         kafka.create_topic(self.name, partitions=2)
         self.sent: list[list[bytes]] = [[], []]
         self.producer = Producer({"bootstrap.servers": self.address, "enable.idempotence": True})
-        config = {"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000}
         schema = {"user": pl.String, "n": pl.Int64}
         orders = Stream.from_kafka(
-            self.name, value=json(schema), bootstrap_servers=self.address, config=config
+            self.name, value=json(schema), bootstrap_servers=self.address, config=IMPATIENT
         )
         self.good, self.bad = orders.with_columns(twice=pl.col("n") * 2).branch(pl.col("n") > 0)
 

@@ -22,6 +22,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "rd_kafka_mock_cluster_new": (_pointer, [_pointer, _int]),
     "rd_kafka_mock_cluster_destroy": (None, [_pointer]),
     "rd_kafka_mock_cluster_bootstraps": (_text, [_pointer]),
+    "rd_kafka_mock_group_initial_rebalance_delay_ms": (None, [_pointer, c.c_int32]),
     "rd_kafka_mock_topic_create": (_int, [_pointer, _text, _int, _int]),
     "rd_kafka_mock_broker_set_rtt": (_int, [_pointer, c.c_int32, _int]),
     "rd_kafka_mock_push_request_errors_array": (None, [_pointer, c.c_int16, _size, c.POINTER(_int)]),
@@ -48,6 +49,8 @@ class MockCluster:
         self._client = self._rd.rd_kafka_new(_PRODUCER, conf, said, len(said))
         assert self._client, said.value
         self._cluster = self._rd.rd_kafka_mock_cluster_new(self._client, self._brokers)
+        # As on the embedded broker: the first member of a group waits for no other.
+        self._rd.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)
         self.bootstrap_servers = self._rd.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
         return self
 

@@ -22,6 +22,7 @@ from streamgauge.operators.kafka.topics import admin
 from streamgauge.operators.serving.beginning import find_start
 from streamgauge.operators.table.final import is_final
 
+from ....faulty_proxy import IMPATIENT
 from ....waiting import until
 from ..merge.counted import SIZE, SOURCE, Rows, given, rows_of, windows_of
 
@@ -47,7 +48,7 @@ class Topic:
             value=json(dict(SOURCE.columns)),
             time=pl.from_epoch("at", "us"),
             bootstrap_servers=self.config["bootstrap.servers"],
-            config={"session.timeout.ms": 6_000, "transaction.timeout.ms": 10_000},
+            config=IMPATIENT,
         )
         asked = {"rows": count(), "sum": total("n"), "different": distinct("n")}
         return source.group_by("key").count_window(SIZE).agg(**asked)

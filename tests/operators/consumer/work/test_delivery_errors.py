@@ -23,7 +23,7 @@ from streamgauge.operators.kafka.reader import Reader
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.table.schema import schema_of
 
-from ....faulty_proxy import Request
+from ....faulty_proxy import IMPATIENT, Request
 from ....waiting import until
 from ...kafka.mock_cluster import MockCluster
 
@@ -45,6 +45,13 @@ ANSWERS: dict[Request, list[int]] = {
     **READING,
 }
 """Answers to give, one after the other, by the kind of request."""
+SOON = {
+    "log_level": 0,
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 50,
+    "topic.metadata.refresh.fast.interval.ms": 20,
+}
+"""What was refused is asked for again at once."""
 
 
 class Running:
@@ -53,12 +60,12 @@ class Running:
     def __init__(self, cluster: MockCluster, delivery: str) -> None:
         cluster.create_topic("posts", 2)
         cluster.create_topic("group.table")
-        at = {"bootstrap_servers": cluster.bootstrap_servers, "config": {"log_level": 0}}
+        at = {"bootstrap_servers": cluster.bootstrap_servers, "config": {**SOON, **IMPATIENT}}
         source = Stream.from_kafka("posts", value=json({"n": pl.Int64}), **at)
         stream = source.tumbling("1h").agg(posts=count())
         options = RunOptions(group_id="group", delivery=delivery, dead_letters=None, checkpoint_seconds=0.1)
         plan = Plan(stream, "group", "group.table", {"posts": 2}, options=options)
-        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **SOON})
         self._stop, self.sent, self.errors = threading.Event(), 0, list[BaseException]()
         self.merger = LogMerger(plan, ClosedWindows(schema_of(stream), None), self._stop.is_set)
         worker = Worker(Plans.of([plan]), self._stop.is_set)

@@ -31,8 +31,9 @@ def kill_9(broker: Any) -> None:
 def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) -> None:
     from streamgauge.apps.kafka.broker import EmbeddedKafka
 
-    with EmbeddedKafka(data=tmp_path / "kafka") as broker:
-        topic, windows = posts(broker=broker, **{"session.timeout.ms": 6_000}), Windows()
+    soon = {"group.min.session.timeout.ms": 1_000}
+    with EmbeddedKafka(data=tmp_path / "kafka", settings=soon) as broker:
+        topic, windows = posts(broker=broker), Windows()
         topic.send(3_000)
         options = {"group_id": topic.topic, "on_window": windows, "checkpoint_seconds": 0.1}
         running = start(topic.stream, RunOptions(**options))
