@@ -12,6 +12,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
+# Tests start hundreds of processes, which would each compile all modules again where no bytecode may be kept.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick style types bench soak bounds clean setup
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-_TOGETHER = {"mark.spark": "with Spark", "mark.kafka": "with Kafka"}
+_KINDS = {"mark.apart": "apart", "mark.spark": "with Spark", "mark.kafka": "with Kafka"}
+_ORDER = ["with Spark", "with Kafka", "apart", "pure"]
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_configure() -> None:
+    """Spark's JVMs live for minutes here: their optimising compiler would cost more time than it saves."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """In parallel, one worker has all files that need Spark, another all others that need a broker.
 
-    They begin with them, since they take longest; the rest goes file by file to whoever is free.
+    They begin with them, since they take longest; the rest goes file by file to whoever is free, and of it
+    first the files that start a broker or a program of their own.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -25,12 +33,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return _scope(config.rootpath / nodeid.split("::")[0])
 
         def _assign_work_unit(self, node: Any) -> None:
-            for scope in _TOGETHER.values():
-                if scope in self.workqueue:
-                    self.workqueue.move_to_end(scope, last=False)
+            self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
             super()._assign_work_unit(node)
 
     return LongestFirst(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
+    """One worker more than there are cores: those with Spark and a broker wait for them half of the time."""
+    return (yield) + 1
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -45,7 +57,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @cache
 def _scope(path: Path) -> str:
     text = path.read_text()
-    return next((scope for mark, scope in _TOGETHER.items() if mark in text), str(path))
+    kind = next((kind for mark, kind in _KINDS.items() if mark in text), "pure")
+    return kind if kind.startswith("with") else f"{kind}: {path}"
+
+
+def _rank(scope: str) -> int:
+    return _ORDER.index(scope.split(":")[0])
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import pytest
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 ORACLE = ORACLES / "DistinctOracle.java"
+QUICKLY = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class JavaOracle:
@@ -24,7 +25,7 @@ class JavaOracle:
         java = shutil.which("java")
         assert java, "the Java oracle needs a `java` on PATH"
         jars = sorted((Path(pyspark.__file__).parent / "jars").glob("datasketches-*.jar"))
-        command = [java, "-Xmx256m", "-cp", ":".join(map(str, jars)), str(ORACLE)]
+        command = [java, *QUICKLY, "-cp", ":".join(map(str, jars)), str(ORACLE)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, *words: object) -> list[str]:
@@ -94,7 +95,7 @@ def java_oracle() -> Callable[[str, list[str]], list[str]]:
         jars = Path(pyspark.__file__).parent / "jars"
         paths = [jar for word in ("datasketches", "spark-sketch") for jar in jars.glob(f"{word}*.jar")]
         done = subprocess.run(
-            [java, "-Xmx256m", "-cp", ":".join(map(str, paths)), str(ORACLES / f"{name}.java")],
+            [java, *QUICKLY, "-cp", ":".join(map(str, paths)), str(ORACLES / f"{name}.java")],
             input="\n".join(lines) + "\n",
             capture_output=True,
             text=True,

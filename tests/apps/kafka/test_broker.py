@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer
 from streamgauge.apps.kafka import broker as broker_module
 from streamgauge.apps.kafka.broker import BrokerError, EmbeddedKafka
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 
 
 def eventually(holds, seconds: float = 20.0) -> bool:

@@ -26,7 +26,7 @@ from streamgauge.apps.kafka.running import Running, RunningBroker, find_running,
 
 from ...waiting import until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 
 
 def run(*arguments: str) -> Result:

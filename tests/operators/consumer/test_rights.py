@@ -35,7 +35,7 @@ from streamgauge.operators.kafka.faults import Refused
 from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.sketching.accounting import Account
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 GUARDED = {

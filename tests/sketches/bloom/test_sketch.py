@@ -197,6 +197,7 @@ def taken(image: bytes, broken: bytes, layout: Any) -> bool:
 
 
 @pytest.mark.spark
+@pytest.mark.apart
 def test_equal_to_sparks_own_to_the_byte(java_oracle: Oracle) -> None:
     shapes = ((1000, 0.03, 0), (7, 0.5, 0), (400, 0.0001, 0), (1000, 0.03, 42), (64, 0.2, -(2**31)))
     cases = [

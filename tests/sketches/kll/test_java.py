@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.sketches.kll import KLL
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.apart]
 
 ORACLE = Path(__file__).parents[2] / "oracles" / "KllOracle.java"
 
@@ -28,7 +28,7 @@ def java_answers(lines: list[str]) -> list[str]:
     java = shutil.which("java")
     assert java, "the Java oracle needs a `java` on PATH"
     done = subprocess.run(
-        [java, "-cp", ":".join(map(str, jars)), str(ORACLE)],
+        [java, "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, jars)), str(ORACLE)],
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
