@@ -38,7 +38,15 @@ from .node import HOST, free_port, is_free, write_settings
 
 _READY = "Kafka Server started"
 _IN_USE = "Address already in use"
-_JVM = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+# A broker handles batches of messages: millions of them pass before the optimising compiler has paid for itself.
+_JVM = (
+    "-Xms64m",
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Djava.awt.headless=true",
+)
 _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
@@ -226,9 +234,9 @@ class EmbeddedKafka:
         if (self.folder / "log" / "meta.properties").is_file():
             return
         cluster = self._cluster or cluster_id()
-        tool = ["-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "--ignore-formatted"]
+        tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         done = subprocess.run(
-            [*command[:-2], tool[0], *command[-2:], *tool[1:], "-t", cluster, "-c", str(settings)],
+            [*command, *tool, "-t", cluster, "-c", str(settings)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
