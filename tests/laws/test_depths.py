@@ -81,7 +81,7 @@ def test_every_depth_merges_with_every_other(family: Family, kind: str) -> None:
     every_pair(family, kind, family.depths, (None,))
 
 
-MIXED = [case for case in KINDS if case.values[0].others]
+MIXED = [pytest.param(family, family.kinds[0], id=str(family)) for family in FAMILIES if family.others]
 
 
 @pytest.mark.parametrize(("family", "kind"), MIXED)

@@ -382,7 +382,7 @@ def bits(row: dict[str, Any]) -> dict[str, Any]:
     return {k: struct.pack("d", v) if k == "f" and v is not None else v for k, v in row.items()}
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(texts(), min_size=1, max_size=8))
 def test_python_takes_and_refuses_the_same(values: list[bytes]) -> None:
     found = decode(list(values))

@@ -60,7 +60,7 @@ def test_rows_are_those_of_query() -> None:
 @pytest.mark.parametrize("every", ["5m", "span"])
 def test_rows_merged_are_those_of_merge(by: list[str], every: str) -> None:
     chance = random.Random(3)
-    for _ in range(12):
+    for _ in range(4):
         low = chance.randrange(19)
         high = chance.randrange(low + 1, 21)
         times = [(BEGIN + timedelta(minutes=at)).isoformat() for at in (low, high)]

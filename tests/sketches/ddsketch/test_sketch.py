@@ -253,7 +253,7 @@ def test_broken_images_are_read_in_many_as_alone() -> None:
     flipped = [
         image[:i] + bytes([image[i] ^ 1 << bit]) + image[i + 1 :]
         for i in range(len(image))
-        for bit in range(8)
+        for bit in (0, 3, 7)
     ]
     for data in [*(image[:i] for i in range(len(image))), *flipped, image + image, image + b"\x21"]:
         groups = DDSketchGroups(1, 0.01)

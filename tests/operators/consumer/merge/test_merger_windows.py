@@ -13,7 +13,7 @@ from .recomputed import deltas, given, merger_of, partitions, share, streams, wi
 STREAMS = streams()
 
 
-@pytest.mark.parametrize("cut", [1, 7, 90, 10_000])
+@pytest.mark.parametrize("cut", [1, pytest.param(7, marks=pytest.mark.soak), 90, 10_000])
 @pytest.mark.parametrize("kind", STREAMS)
 def test_windows_are_those_of_the_rows_however_they_are_cut(kind: str, cut: int) -> None:
     stream = STREAMS[kind]
