@@ -94,6 +94,8 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 def test_a_plain_stream_is_refused_another_s_checkpoint(
     spark: Any, frame_of: Callable[..., pl.DataFrame], tmp_path: Path, more: dict[str, Aggregate]
 ) -> None:
+    # What differs is told by one function: each way of merging need only come to it.
+    changes = CHANGES[:2] if more else CHANGES
     folder = tmp_path / "rows"
     folder.mkdir()
 
@@ -129,7 +131,7 @@ def test_a_plain_stream_is_refused_another_s_checkpoint(
     add(0)
     assert run() == 50
     add(1)
-    for changed, difference in CHANGES:
+    for changed, difference in changes:
         said = str(run(**changed))
         assert "the checkpoint was made by another definition" in said
         assert difference in said

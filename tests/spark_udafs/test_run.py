@@ -57,11 +57,17 @@ def filled(topic: Callable[..., str], send: Callable[..., None], messages: Any) 
     return name
 
 
-@pytest.fixture(params=["Catalyst", "buckets"])
+@pytest.fixture
 def few(request: pytest.FixtureRequest) -> dict[str, Aggregate]:
     """Little enough to be quick, merged the one way or the other."""
     found = {"rows": ask.count(), "users": ask.distinct("user"), "some": ask.sample("user", k=7)}
     return found if request.param == "Catalyst" else {**found, "prices": ask.quantiles("price")}
+
+
+def mostly(way: str) -> pytest.MarkDecorator:
+    """Merged this way, and in campaigns the other as well."""
+    other = "Catalyst" if way == "buckets" else "buckets"
+    return pytest.mark.parametrize("few", [way, pytest.param(other, marks=pytest.mark.soak)], indirect=True)
 
 
 def run_to_the_end(table: Any, checkpoint: Path, *sinks: Any) -> Any:
@@ -147,6 +153,7 @@ write(table, folder / "checkpoint", ParquetSink(folder / "windows"), told).await
 """
 
 
+@mostly("buckets")
 def test_a_killed_query_goes_on_without_loss_or_double_counting(
     spark: Any,
     filled: str,
@@ -181,6 +188,7 @@ def test_a_killed_query_goes_on_without_loss_or_double_counting(
     same_tables(windows_of(tmp_path / "windows"), merge(summary.table), draws=False)
 
 
+@mostly("Catalyst")
 def test_an_idle_stream_closes_its_windows_by_the_clock(
     spark: Any,
     topic: Callable[..., str],

@@ -167,6 +167,7 @@ def test_the_recorded_server_s_totals(kafka: Any, recordings: Path) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.soak
 def test_both_engines_tell_the_same(kafka: Any, spark: Any, recording: Path) -> None:
     pytest.importorskip("pyspark")
     # Windows, rules and estimates of every kind are in these two; a query of Spark's costs seconds.

@@ -179,19 +179,25 @@ def test_what_can_not_be_set_is_said(given: dict, said: str) -> None:
         Job.of(app_of("stocks"), "alpaca", given)
 
 
-@pytest.mark.kafka
-@pytest.mark.spark
-def test_both_engines_tell_the_same_as_without_a_broker(kafka, spark, twin: Path, on_twin: Tried) -> None:
-    pytest.importorskip("pyspark")
+def result_of(kafka: Any, twin: Path, engine: str) -> dict[str, Any]:
     job = Job.of(app_of("stocks"), None, SETTINGS, recording=twin)
     assert job.form.name == "alpaca"
-    console = Console(file=io.StringIO())
-    local, other = (
-        replayed(AppReplay(job, [twin], engine), kafka.bootstrap_servers, console)
-        for engine in ("local", "spark")
-    )
+    return replayed(AppReplay(job, [twin], engine), kafka.bootstrap_servers, Console(file=io.StringIO()))
+
+
+@pytest.mark.kafka
+def test_a_broker_tells_the_same_as_none(kafka, twin: Path, on_twin: Tried) -> None:
+    local = result_of(kafka, twin, "local")
     assert [one["id"] for one in local["alerts"]] == [one["id"] for one in on_twin.alerts]
     assert local["account"] == on_twin.account.to_dict() and local["all_inside_bounds"]
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.soak
+def test_both_engines_tell_the_same(kafka, spark, twin: Path) -> None:
+    pytest.importorskip("pyspark")
+    local, other = (result_of(kafka, twin, engine) for engine in ("local", "spark"))
     assert {**other, "engine": "local", "answers": None} == {**local, "answers": None}
     for part in ("movers", "market"):
         assert other["answers"][part] == local["answers"][part]

@@ -192,19 +192,26 @@ def test_wrong_settings_are_said(format: str, given: dict, said: str) -> None:
     assert said in str(refused.value)
 
 
-@pytest.mark.kafka
-@pytest.mark.spark
-def test_both_engines_tell_the_same(kafka, spark, recordings: Path) -> None:
+def result_of(kafka: Any, recordings: Path, engine: str) -> dict[str, Any]:
     path = recordings / "astronomy" / "ztf_few_slsn_alerts.parquet"
     job = Job.of(app_of("supernova"), recording=path)
-    local, other = (
-        replayed(AppReplay(job, [path], engine), kafka.bootstrap_servers, Console(file=io.StringIO()))
-        for engine in ("local", "spark")
-    )
+    return replayed(AppReplay(job, [path], engine), kafka.bootstrap_servers, Console(file=io.StringIO()))
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.soak
+def test_both_engines_tell_the_same(kafka, spark, recordings: Path) -> None:
+    local, other = (result_of(kafka, recordings, engine) for engine in ("local", "spark"))
     assert {**other, "engine": "local"} == local
+
+
+@pytest.mark.kafka
+def test_the_recorded_alerts_through_a_broker(kafka, recordings: Path) -> None:
+    local = result_of(kafka, recordings, "local")
     assert local["account"]["counted"] == 55 and local["all_inside_bounds"]
     funnel = local["answers"]["funnel"]
     assert sum(row["alerts"] for row in funnel if (row["set"], row["cut"]) == ("bts", "passed")) == 29
     shown = io.StringIO()
-    Console(file=shown, width=160).print(AppReport(job.app, local))
+    Console(file=shown, width=160).print(AppReport(app_of("supernova"), local))
     assert "7 × candidate" in shown.getvalue() and "funnel" in shown.getvalue()

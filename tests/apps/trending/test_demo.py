@@ -18,7 +18,7 @@ import pytest
 
 from streamgauge.apps.java import JavaError, find_java
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 
 PROGRAM = Path(sys.executable).with_name("streamgauge")
 MARK = "STREAMGAUGE_TEST_MARK"
@@ -138,9 +138,7 @@ def test_each_event_of_a_recording_counts_once(recordings: Path, tmp_path: Path,
 
 
 @linux
-@pytest.mark.parametrize(
-    "engine", [pytest.param("local", marks=pytest.mark.soak), pytest.param("spark", marks=SPARK)]
-)
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[SPARK, pytest.mark.soak])])
 def test_a_broker_killed_in_mid_stream_is_waited_for_and_costs_no_post(tmp_path: Path, engine: str) -> None:
     options = ("--engine", engine, "--seconds", "8", "--rate", "1000", "--seed", "5")
     demo = Demo(tmp_path, "--json", *options)
@@ -170,7 +168,13 @@ def test_a_broker_killed_in_mid_stream_is_waited_for_and_costs_no_post(tmp_path:
         pytest.param(
             "local", "spawn_main", [signal.SIGTERM, *[signal.SIGINT] * 3], id="SIGTERM and Ctrl-C mid-stream"
         ),
-        pytest.param("spark", "SparkSubmit", [signal.SIGINT], marks=SPARK, id="Ctrl-C while Spark starts"),
+        pytest.param(
+            "spark",
+            "SparkSubmit",
+            [signal.SIGINT],
+            marks=[SPARK, pytest.mark.soak],
+            id="Ctrl-C while Spark starts",
+        ),
         pytest.param(
             "spark",
             "spawn_main",
