@@ -38,7 +38,7 @@ from .node import HOST, free_port, is_free, write_settings
 
 _READY = "Kafka Server started"
 _IN_USE = "Address already in use"
-# A broker handles batches of messages: millions of them pass before the optimising compiler has paid for itself.
+# A broker handles whole batches: the optimising compiler has not paid for itself after millions of messages.
 _JVM = (
     "-Xms64m",
     "-Xmx512m",
