@@ -30,7 +30,7 @@ SOME = {
         "SIGSTOP of a worker past its session, before the offsets",
         "input delivered twice by rewinding",
     ],
-    "at_most_once": ["kill -9 of a worker, after the offsets", "kill -9 of a worker, after the deltas"],
+    "at_most_once": ["kill -9 of a worker, after the offsets"],
 }
 EVERYWHERE = ["poison messages of every kind", "connections reset"]
 BROKER = "kill -9 of the broker"
