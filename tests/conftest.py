@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 _KINDS = {"mark.apart": "apart", "mark.spark": "with Spark", "mark.kafka": "with Kafka"}
+_CAMPAIGN = "@pytest.mark.spark\n@pytest.mark.soak\n"
+"""What needs no Spark when all run in parallel."""
 _ORDER = ["with Spark", "with Kafka", "apart", "pure"]
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -56,7 +58,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @cache
 def _scope(path: Path) -> str:
-    text = path.read_text()
+    text = path.read_text().replace(_CAMPAIGN, "")
     kind = next((kind for mark, kind in _KINDS.items() if mark in text), "pure")
     return kind if kind.startswith("with") else f"{kind}: {path}"
 
