@@ -80,6 +80,7 @@ class Lookout:
             open_groups=groups,
             state_bytes=merger.state_bytes(),
             closed_windows=merger.handed_over,
+            replayed=merger.replayed,
             since_progress=now - self._progressed,
             stalled_seconds=0.0 if waiting is None else now - max(waiting, self._progressed),
             owned=self._owners.all_owned,

@@ -143,8 +143,9 @@ class WindowedStream(RowStream):
         open, however long, and shows with ``emit="checkpoint"``, in `run.table()` and at the end of a bounded
         run. A worker knows the place of each group that has an open window, which takes about 100 bytes of
         memory (`state_bytes` limits it), and who takes its partitions up reads the places from the table
-        topic. That topic keeps all that was sent since the oldest open window began: where some groups hardly
-        ever have a row, filter those out, or take a `session`, which time ends.
+        topic. That topic keeps all that was sent since the oldest open window began, and a restart reads it
+        again: the metric `replayed_messages` shows how much that is. Where some groups hardly ever have a
+        row, filter those out, or take a `session`, which time ends.
 
         With ``delivery="at_least_once"`` a window may hold a row twice after a fault, and with
         ``"at_most_once"`` lack one; otherwise each holds exactly so many. Not for `deduplicate`, which needs

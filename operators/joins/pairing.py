@@ -147,6 +147,8 @@ class Pairings:
         self._stream = stream
         self._known: dict[int, Pairing] = {}
         self._told = set[Input]()
+        self.held_up = 0
+        """Rows that had, at the last look, only silence to tell them that they have no partner."""
 
     def of(self, where: Input) -> Pairing | None:
         """That which an input is part of."""
@@ -172,11 +174,15 @@ class Pairings:
     def look(self, silent: Collection[Input]) -> None:
         """Warn, once each, of silent inputs that hold windows open: only their rows tell what finds none."""
         self._told &= set(silent)
+        held_up = 0
         for pairing in self._known.values():
             for side, where in enumerate(pairing.inputs):
-                if where in silent and where not in self._told and (many := pairing.overdue(1 - side)):
+                many = pairing.overdue(1 - side) if where in silent else 0
+                held_up += many
+                if many and where not in self._told:
                     log.warning(_HELD_UP, where, f"{many:,}", pairing.inputs[1 - side])
                     self._told.add(where)
+        self.held_up = held_up
 
     def keep(self, inputs: Iterable[Input]) -> None:
         """Forget all but those of these inputs."""

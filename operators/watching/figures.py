@@ -33,7 +33,8 @@ class WorkFigures:
 
     `checkpoints` are their durations in seconds, `deltas` the bytes of each delta, `rebalances` how often
     partitions came or went, `assigned` the input partitions, as topic and partition, `kept_bytes` the memory
-    of ids that were seen and of tables that streams are joined with.
+    of ids that were seen and of tables that streams are joined with, `held_up` the rows that wait for a
+    silent partner of a join to say that they have none.
 
     >>> both = WorkFigures(rebalances=1) + WorkFigures(assigned=frozenset({("posts", 0)}))
     >>> both.rebalances, sorted(both.assigned)
@@ -45,6 +46,7 @@ class WorkFigures:
     rebalances: int = 0
     assigned: frozenset[tuple[str, int]] = frozenset()
     kept_bytes: int = 0
+    held_up: int = 0
 
     def __add__(self, other: WorkFigures) -> WorkFigures:
         return WorkFigures(
@@ -53,12 +55,13 @@ class WorkFigures:
             self.rebalances + other.rebalances,
             self.assigned | other.assigned,
             self.kept_bytes + other.kept_bytes,
+            self.held_up + other.held_up,
         )
 
     @property
     def past(self) -> WorkFigures:
         """The same once the workers are gone."""
-        return replace(self, assigned=frozenset(), kept_bytes=0)
+        return replace(self, assigned=frozenset(), kept_bytes=0, held_up=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +69,9 @@ class Figures:
     """A run at one moment.
 
     `account`, `missed` (the late ones that came as sketches), `inputs` and `watermark_us` are of its whole
-    group, whichever process counted; `work`, `open_windows`, `open_groups`, `state_bytes` and
-    `closed_windows` of this process and its workers. `stalled_seconds` is how long messages have waited with
+    group, whichever process counted; `work`, `open_windows`, `open_groups`, `state_bytes`,
+    `closed_windows` and `replayed`, the messages of the table topic that a restart reads again, of this
+    process and its workers. `stalled_seconds` is how long messages have waited with
     none counted, `since_progress` how long none has been counted, waiting or not. `caught_up` says whether
     the merger has read its log to the end once, `owned` whether every input partition has a worker somewhere.
     `why` is the error of a run that failed.
@@ -87,6 +91,7 @@ class Figures:
     open_groups: int = 0
     state_bytes: int | None = None
     closed_windows: int = 0
+    replayed: int = 0
     since_progress: float = 0.0
     stalled_seconds: float = 0.0
     owned: bool = False

@@ -136,6 +136,14 @@ _TOTALS: dict[str, tuple[str, _Value]] = {
         "Bytes of ids that were seen and of joined tables, in this process and its workers.",
         lambda f, _: f.work.kept_bytes,
     ),
+    "join_rows_held_up": (
+        "Rows that wait for a silent partner of a join to say that they have none.",
+        lambda f, _: f.work.held_up,
+    ),
+    "replayed_messages": (
+        "Messages of the table topic, from the oldest open window on, that a restart reads again.",
+        lambda f, _: f.replayed,
+    ),
     "since_progress_seconds": ("Since a message was counted last.", lambda f, _: f.since_progress),
     "stalled_seconds": (
         "For how long messages have waited with none counted.",

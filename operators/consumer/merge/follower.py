@@ -175,6 +175,12 @@ class LogMerger:
         with self.lock:
             return sum(merger.state_bytes for merger in self.mergers.values())
 
+    @property
+    def replayed(self) -> int:
+        """The messages of the table topic that who takes over from here must read again."""
+        with self.lock:
+            return sum(self._place.behind_by(p, merger.position) for p, merger in self.mergers.items())
+
     def filling(self) -> list[tuple[int, pa.Table]]:
         """The open windows as they are now, each with its partition of the table topic."""
         with self.lock:

@@ -155,6 +155,11 @@ class Merger:
         return Passed(self.state.closed_us, self.state.due_us, self.state.account.read, now)
 
     @property
+    def position(self) -> int:
+        """The offset of the log after what was offered last."""
+        return self._position
+
+    @property
     def open_windows(self) -> OpenWindows:
         """The windows that may still get rows, to see what they take."""
         return self._open

@@ -118,6 +118,11 @@ class LogPlace:
         self._trim({p: place.resume for p, place in fresh.items() if place.resume > last[p]})
         self._kept |= fresh
 
+    def behind_by(self, partition: int, position: int) -> int:
+        """How many messages lie between the place last kept and an offset; 0 before one is kept."""
+        kept = self._kept.get(partition)
+        return 0 if kept is None else max(0, position - kept.resume)
+
     def settle(self, partitions: Iterable[int]) -> None:
         """End the transactions that a predecessor left open in these partitions. Raises `KafkaException`."""
         if self._transactions is not None:

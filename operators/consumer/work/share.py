@@ -61,6 +61,11 @@ class StreamShare:
         """The memory of the ids that it has seen."""
         return sum(own.kept_bytes for own in list(self.progress.values()))
 
+    @property
+    def held_up(self) -> int:
+        """The rows that wait for a silent partner of a join to say that they have none."""
+        return self._pairings.held_up
+
     def keep_within(self) -> None:
         """Raise `StateLimitError` if windows by count need more than `state_bytes` of this worker's memory.
 

@@ -100,7 +100,10 @@ class Worker:
         """What it did so far, and what it has now."""
         assigned = frozenset((topic, number) for topic, number in self.assigned)
         kept = sum(share.kept_bytes for share in self._shares.values()) + self._tables.size
-        return WorkFigures(self._checkpoints, self._deltas, self._membership.rebalances, assigned, kept)
+        held_up = sum(share.held_up for share in self._shares.values())
+        return WorkFigures(
+            self._checkpoints, self._deltas, self._membership.rebalances, assigned, kept, held_up
+        )
 
     def remarks(self, name: str) -> tuple[str, ...]:
         """Its remarks about the messages of a stream."""

@@ -86,6 +86,7 @@ def test_metrics_and_health_over_http_while_connections_fail(kafka, proxy: Fault
     assert found["assigned_partitions"] == 2 and found["rebalances_total"] >= 1
     assert found["open_windows"] > 0 and found["open_groups"] >= found["open_windows"]
     assert found["state_bytes"] > 100 and found["closed_windows_total"] > 0
+    assert found["replayed_messages"] > 0 and found["join_rows_held_up"] == 0
     assert found["healthy"] == found["ready"] == 1
     assert registry.get_sample_value("streamgauge_ready", {"group": topic.topic}) == 1
     assert get(running, "health").json() == {"healthy": True, "ready": True, "why": ""}
@@ -160,7 +161,7 @@ class Brokers:
 class Merging:
     """A merger that has counted so many messages of the one partition."""
 
-    caught_up, handed_over = True, 0
+    caught_up, handed_over, replayed = True, 0, 0
 
     def __init__(self) -> None:
         self.state = LogState(account=Account())

@@ -128,14 +128,17 @@ def test_a_silent_partner_that_holds_windows_open_is_named_once(caplog: pytest.L
     feed(tester, "ads", (2, 1, 10), (1, 1, 15), (4, 1, 20), (3, 1, 65))
     tester._pairings.look([clicks])
     assert not caplog.messages  # they would wait just as long for a partner that is not silent
+    assert tester._pairings.held_up == 0
     feed(tester, "ads", (3, 1, 125))
     for silent in ([], [ads], [clicks], [clicks]):
         tester._pairings.look(silent)
     assert ["clicks[0] is silent, and 2 rows of ads[0] wait" in said for said in caplog.messages] == [True]
+    assert tester._pairings.held_up == 2
     feed(tester, "clicks", (None, 1, 130))
     for silent in ([], [clicks]):  # it was heard, and is silent again
         tester._pairings.look(silent)
     assert len(caplog.messages) == 1
+    assert tester._pairings.held_up == 0
 
 
 def test_an_inner_join_waits_for_no_silent_partner() -> None:
