@@ -138,13 +138,16 @@ class GroupHistory:
                 found[where] = self.place(where, position)
             elif self.new and ends is not None:
                 found[where] = self.place(where, Position(ends[where], replay=ends[where]))
-        if found and not self.new:
-            known = ", ".join(f"{where} at {found[where].position.offset}" for where in sorted(found))
+        return found
+
+    def tell_lost(self, committed: Mapping[Input, Committed]) -> None:
+        """Say so if these places had to be found in the table topic, as the group's offsets had expired."""
+        if committed and not self.new:
+            known = ", ".join(f"{where} at {committed[where].position.offset}" for where in sorted(committed))
             log.warning(
                 "the group %s has lost its offsets; going on where the table topic ends: %s",
                 *(self.log_group, known),
             )
-        return found
 
     def place(self, where: Input, position: Position) -> Committed:
         """A place of this stream."""
@@ -257,9 +260,13 @@ def begin(histories: Sequence[GroupHistory], ends: Mapping[Input, int] | None) -
         for where in inputs
     }
     if wanted and not histories[0].commit(wanted):
+        # Others have begun since it was looked, and committed places of their own.
         for own in histories:
             own.read_places()
         wanted = {}
+    elif wanted:
+        for own in histories:
+            own.tell_lost(fresh[own.name])
     known = {own.name: dict(own.places) for own in histories}
     for where, places in wanted.items():
         for name, place in places.items():

@@ -165,7 +165,9 @@ def test_state_that_an_earlier_version_left_is_refused_by_name(kafka, posts) -> 
         run(topic.stream, RunOptions(group_id=topic.topic, until="latest"))
 
 
-def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(kafka, posts, same) -> None:
+def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(
+    kafka, posts, same, caplog: pytest.LogCaptureFixture
+) -> None:
     topic = posts(2)
     topic.send(2_000)
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
@@ -184,6 +186,7 @@ def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(
     found = run(topic.stream, RunOptions(**options))
     table, account = topic.one_pass()
     assert (found.account, found.duplicates, found.lag) == (account, 0, 0)
+    assert ["has lost its offsets" in said for said in caplog.messages].count(True) == 1
     starts = table.column("window_start").to_pylist()
     assert tables == dict(zip(starts, table.column("posts").to_pylist(), strict=True))
 
