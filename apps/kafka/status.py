@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from .running import Running
+
+_LEADERS_SECONDS = 20.0
+"""Within this time a cluster has other leaders in place of those that died."""
 
 
 def show(running: Running, console: Console, named: bool) -> bool:
@@ -46,24 +51,43 @@ def show(running: Running, console: Console, named: bool) -> bool:
 
 def _topics(address: str) -> list[tuple[str, int, int]] | None:
     """Name, partitions and messages of every topic but Kafka's own; None if no broker answers."""
-    from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient, OffsetSpec
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
 
-    # The client's own log lines would spoil the screen.
-    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    try:
-        known = admin.list_topics(timeout=5).topics
-        found = []
-        for name in sorted(name for name in known if not name.startswith("__")):
-            every = [TopicPartition(name, p) for p in known[name].partitions]
-            last, first = (
-                [f.result(5).offset for f in admin.list_offsets(dict.fromkeys(every, spec)).values()]
-                for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
-            )
-            found.append((name, len(every), sum(last) - sum(first)))
-        return found
-    except KafkaException:
-        return None
+    deadline = time.monotonic() + _LEADERS_SECONDS
+    while True:
+        # A client that asks a dead leader keeps a core busy until its request has timed out; a new one hears
+        # who leads now. Its own log lines would spoil the screen.
+        admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        try:
+            known = admin.list_topics(timeout=5).topics
+        except KafkaException:
+            return None
+        try:
+            return [
+                (name, len(about.partitions), _messages(admin, name, about.partitions))
+                for name, about in sorted(known.items())
+                if not name.startswith("__")
+            ]
+        except KafkaException:
+            if time.monotonic() > deadline:
+                return None
+
+
+def _messages(admin: Any, topic: str, partitions: Iterable[int]) -> int:
+    """How many messages a topic holds."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    every = [TopicPartition(topic, partition) for partition in partitions]
+    last, first = (
+        sum(
+            asked.result().offset
+            for asked in admin.list_offsets(dict.fromkeys(every, spec), request_timeout=1.0).values()
+        )
+        for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
+    )
+    return last - first
 
 
 def _span(seconds: float) -> str:
