@@ -20,16 +20,23 @@ from ..app import App, AppPart, Settings, number
 from ..page.panels import LinesPanel, NumberPanel, RowsPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats import FORMATS
+from .sparkplug.sequence import SequenceGap
+
+
+def _measured(rows: Stream) -> Stream:
+    """The rows of sensors: those of formats in which messages tell of nodes as well have no others."""
+    return rows.filter(pl.col("sensor").is_not_null()) if "unit" in rows.columns else rows
 
 
 def _readings(rows: Stream) -> Stream:
     """Every reading by itself, in the order of its time; what a sensor says twice counts once."""
-    return rows.group_by("sensor", "at").tumbling("10s", delay="10s").agg(value=last("value"))
+    return _measured(rows).group_by("sensor", "at").tumbling("10s", delay="10s").agg(value=last("value"))
 
 
 def _days(rows: Stream) -> Stream:
     return (
-        rows.group_by("sensor")
+        _measured(rows)
+        .group_by("sensor")
         .tumbling("1d", delay="10s")
         .agg(readings=count(), low=min_("value"), high=max_("value"), spread=quantiles("value"))
     )
@@ -51,6 +58,20 @@ def _fences(rows: Stream) -> Stream:
     )
     each = each.filter(pl.col("inside").is_not_null())
     return each.group_by("sensor", "fence", "at").tumbling("10s", delay="10s").agg(inside=last("inside"))
+
+
+def _nodes(rows: Stream) -> Stream:
+    """Every message of a node or device by itself: its number, and whether it tells of birth or death."""
+    each = rows.with_columns(at=pl.col("arrived")).group_by("node", "unit", "seq", "at")
+    return each.tumbling("10s", delay="10s").agg(dead=last("dead"), birth=last("birth"))
+
+
+def _node_rules(settings: Settings) -> Sequence[Rule]:
+    """A node or device is dead from its death to its next birth."""
+    return [
+        Threshold("dead node", kind="dead", value="dead", at_least=1, per=("unit",)),
+        SequenceGap("sequence", kind="sequence"),
+    ]
 
 
 def _fence_rules(settings: Settings) -> Sequence[Rule]:
@@ -109,6 +130,7 @@ APP = App(
     name="iot",
     title="Sensors: limits with hysteresis, dead, stuck and jumping ones",
     formats=FORMATS,
+    kinds={"sequence": SequenceGap},
     parts=(
         AppPart("readings", _readings, _rules, at="at", shown=False),
         AppPart("days", _days),
@@ -120,6 +142,9 @@ APP = App(
             at="at",
             shown=False,
             wanted=lambda settings: bool(settings["fences"]),
+        ),
+        AppPart(
+            "nodes", _nodes, _node_rules, at="at", shown=False, wanted=lambda settings: "births" in settings
         ),
     ),
     settings={

@@ -23,13 +23,14 @@ _KINDS = {
 }
 
 
-def in_columns(rows: Stream, settings: Settings, **given: pl.Expr) -> Stream:
-    """Rows in the columns of every format; those that are not given are null.
+def in_columns(rows: Stream, settings: Settings, keep: pl.Expr | None = None, **given: pl.Expr) -> Stream:
+    """Rows in the columns of every format; those that are not given are null. A format may have further ones.
 
-    A row with neither a value nor a place is filtered. Raises `ValueError` for fences that can't be read.
+    A row with neither a value nor a place is filtered, unless it is one to `keep`. Raises `ValueError` for
+    fences that can't be read.
     """
     found = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in _KINDS.items()}
-    rows = rows.select(**found).with_columns(fences=inside(fences_in(settings["fences"])))
-    return rows.filter(
-        (pl.col("value").is_not_null() & pl.col("value").is_not_nan()) | pl.col("latitude").is_not_null()
-    )
+    more = {name: column for name, column in given.items() if name not in found}
+    rows = rows.select(**found, **more).with_columns(fences=inside(fences_in(settings["fences"])))
+    told = (pl.col("value").is_not_null() & pl.col("value").is_not_nan()) | pl.col("latitude").is_not_null()
+    return rows.filter(told if keep is None else told | keep)

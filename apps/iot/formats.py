@@ -24,6 +24,7 @@ from ...operators.formats.json_fields import field
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import in_columns
 from .sensor_things import SENSOR_THINGS
+from .sparkplug.rows import SPARKPLUG
 from .vehicles import VEHICLES
 
 _TIME = pl.Datetime("us", "UTC")
@@ -169,4 +170,5 @@ FORMATS = (
     ),
     VEHICLES,
     SENSOR_THINGS,
+    SPARKPLUG,
 )

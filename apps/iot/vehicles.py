@@ -18,6 +18,7 @@ from ...operators.formats.protobuf import Protobuf, protobuf
 from ..app import AppFormat, Feed, Message, Settings
 from ..replay.recorded import opened
 from .columns import in_columns
+from .described import described
 
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "FeedMessage": {"header": (1, "FeedHeader"), "entity": (2, "FeedEntity")},
@@ -47,23 +48,9 @@ _UTC = pl.Datetime("us", "UTC")
 @cache
 def _feeds() -> Protobuf:
     """Source: https://gtfs.org/documentation/realtime/proto/ (version 2.0)."""
-    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
-
-    files = FileDescriptorSet()
-    file = files.file.add(name="gtfs-realtime.proto", package="transit_realtime", syntax="proto2")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, (number, kind) in fields.items():
-            made = message.field.add(name=field, number=number)
-            repeated = field in _REPEATED
-            made.label = getattr(FieldDescriptorProto, "LABEL_REPEATED" if repeated else "LABEL_OPTIONAL")
-            if kind in _MESSAGES:
-                made.type, made.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".transit_realtime.{kind}"
-            else:
-                made.type = getattr(FieldDescriptorProto, f"TYPE_{kind.upper()}")
     return protobuf(
         "transit_realtime.FeedMessage",
-        schema=files,
+        schema=described("transit_realtime", _MESSAGES, _REPEATED),
         columns={"stamp": "header.timestamp", "entity": "entity"},
     )
 

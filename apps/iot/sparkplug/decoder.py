@@ -1,0 +1,136 @@
+"""A decoder of Sparkplug B: a row for each message, with the readings in it by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from ....operators.formats.decode import Decoded
+from ....operators.formats.field_paths import picked
+from ....operators.formats.messages import Messages
+from ....operators.formats.one_by_one import Misread, one_by_one
+from .birth_log import birth_log
+from .births import Birth, Births, session_of, stamp_of
+from .payload import Speaker, is_reading, needs_datatype, number_of, payload_of, speaker_of
+
+_READING = pa.struct([("metric", pa.string()), ("at", pa.int64()), ("value", pa.float64())])
+_ROW = pa.struct(
+    [
+        ("node", pa.string()),
+        ("unit", pa.string()),
+        ("arrived", pa.int64()),
+        ("seq", pa.int64()),
+        ("birth", pa.int64()),
+        ("dead", pa.int64()),
+        ("readings", pa.list_(_READING)),
+    ]
+)
+_COLUMNS = tuple((name, (name,)) for name in _ROW.names)
+_LATEST_MS = 1 << 47
+"""What no column of times could hold is later."""
+
+
+@dataclass(frozen=True)
+class Sparkplug:
+    """A `Decoder` of Sparkplug B; the topic of MQTT is in the messages' keys, births are in a topic.
+
+    Of each message: the `node` and the `unit` that speaks, a node or a device; when it `arrived`, by Kafka
+    (ms); its `seq`; whether it is a node's `birth` (1, else null); whether the unit is `dead` (1), born (0),
+    or neither (null); its `readings`, each with the metric's name, its own time (ms) and the number. Readings
+    that are null or historical are left out, as are metrics without a number. Where aliases stand for names,
+    or datatypes are left out, they are those of the unit's last birth before (`births`).
+    """
+
+    topic: str
+    settings: Mapping[str, Any]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The Polars types of its columns."""
+        return dict(picked(pa.array([], _ROW), _COLUMNS).schema)
+
+    def definition(self) -> dict[str, Any]:
+        """How it reads; not where births are."""
+        return {"version": 1}
+
+    def decode(self, messages: Messages) -> Decoded:
+        """The rows of a batch, and why the other messages were refused. Raises `Unavailable`."""
+        session = _Session(self)
+        keys, stamps = messages.key.to_pylist(), messages.timestamp.tolist()
+        reads = [partial(session.row, key, stamp) for key, stamp in zip(keys, stamps)]
+        found = one_by_one(messages, reads, _built, lambda rows: picked(rows, _COLUMNS))
+        if session.away is not None:
+            raise session.away
+        return found
+
+
+def _built(rows: list[Any]) -> pa.Array:
+    return pa.array(rows, _ROW)
+
+
+class _Session:
+    """The reading of one batch. Births are read to their end once, if any message needs them."""
+
+    def __init__(self, decoder: Sparkplug) -> None:
+        self._decoder = decoder
+        self._births: Births | None = None
+        self.away: Exception | None = None
+
+    def births(self) -> Births:
+        """All births that are known by now."""
+        if self._births is None:
+            if self.away is not None:
+                raise self.away
+            try:
+                self._births = birth_log(self._decoder.topic, self._decoder.settings).births()
+            except Exception as error:
+                self.away = error  # whoever reads one by one takes it for the message's own fault
+                raise
+        return self._births
+
+    def row(self, key: bytes | None, arrived: int, data: memoryview) -> dict[str, Any]:
+        """A message's row. Raises `Misread` for one that can't be understood."""
+        speaker = speaker_of(key)
+        if not speaker.kind:
+            return {}
+        payload = payload_of(data)
+        found: dict[str, Any] = {"node": speaker.node, "unit": speaker.unit, "arrived": arrived}
+        if speaker.kind == "NDEATH":
+            ended, now = session_of(payload), self.births().session(speaker.node, arrived)
+            # A broker tells of a lost connection late, maybe after the node is back.
+            over = None not in (ended, now) and ended != now
+            return {} if over else {**found, "dead": 1}
+        found["seq"] = payload.seq if payload.HasField("seq") else None
+        if speaker.kind == "DDEATH":
+            return {**found, "dead": 1}
+        if speaker.kind.endswith("BIRTH"):
+            found |= {"dead": 0, "birth": 1 if speaker.device is None else None}
+        stamp = stamp_of(payload, arrived)
+        found["readings"] = self._readings(speaker, payload, stamp, arrived)
+        return found
+
+    def _readings(self, speaker: Speaker, payload: Any, stamp: int, arrived: int) -> list[dict[str, Any]]:
+        birth: Birth | None = None
+        born = speaker.kind.endswith("BIRTH")
+        found = []
+        for metric in payload.metrics:
+            name, datatype = metric.name, metric.datatype
+            if not born and (not name or needs_datatype(metric)):
+                birth = birth or self.births().of(speaker, stamp, arrived)
+                asked = name or metric.alias
+                if asked not in birth.metrics:
+                    told = f"the metric {name!r}" if name else f"the alias {metric.alias}"
+                    raise Misread(f"{told} is not in {birth} of {speaker.unit}; {speaker.rebirth}")
+                name, usual = birth.metrics[asked]
+                datatype = datatype or usual
+            if metric.is_historical or not is_reading(name):
+                continue
+            value = number_of(metric, datatype)
+            if value is not None:
+                at = metric.timestamp if metric.HasField("timestamp") else stamp
+                found.append({"metric": name, "at": min(at, _LATEST_MS), "value": value})
+        return found

@@ -1,0 +1,89 @@
+"""Sparkplug B as a format of the app: readings by their metrics, and what tells of nodes and devices.
+
+A recording is what ``mosquitto_sub -t 'spBv1.0/#' -F '%U %t %x'`` writes: a line a message, with the time
+when it came (seconds since 1970), its topic and its payload in hexadecimal digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.kafka.secrets import Settings as KafkaSettings
+from ...app import AppFormat, Feed, Message, Settings
+from ..columns import in_columns
+from .decoder import Sparkplug
+
+_UTC = pl.Datetime("us", "UTC")
+_LINE = re.compile(rb"(\d+(?:\.\d+)?) (spBv1\.0/.*) ((?:[0-9a-fA-F]{2})*)")
+_GROUPS = {"metric": "metric", "node": "node", "device": "unit"}
+
+USUAL = {
+    "births": "",
+    "metric": "",
+    "group": "metric",
+    **dict.fromkeys(("limit", "dead", "stuck", "jump", "deviation"), ""),
+}
+"""`births` is a topic of births alone, the messages' own unless given. A `metric` leaves out all others.
+
+A metric is told when it changes, so that one that is not may be well: rules about silence are off unless set.
+"""
+
+
+def _rows(feed: Feed, settings: Settings) -> Stream:
+    if (group := settings["group"]) not in (*_GROUPS, ""):
+        raise ValueError(f"--set group={group}: a reading's group is its metric, its node or its device")
+    kafka = KafkaSettings({"bootstrap.servers": feed.bootstrap_servers, **feed.config})
+    rows = Stream.from_kafka(
+        feed.topic,
+        value=Sparkplug(settings["births"] or feed.topic, kafka),
+        bootstrap_servers=feed.bootstrap_servers,
+        config=feed.config,
+    ).explode("readings")
+    reading = {name: pl.col("readings").struct.field(name) for name in ("metric", "at", "value")}
+    wanted = reading["metric"].is_not_null()
+    if settings["metric"]:
+        wanted = reading["metric"] == settings["metric"]
+    rows = rows.with_columns(
+        sensor=pl.when(wanted).then(pl.concat_str("unit", reading["metric"], separator="/")),
+        value=pl.when(wanted).then(reading["value"]),
+        at=(reading["at"] * 1_000).cast(_UTC),
+        metric=reading["metric"],
+    )
+    return in_columns(
+        rows,
+        settings,
+        keep=pl.col("seq").is_not_null() | pl.col("dead").is_not_null(),
+        **{name: pl.col(name) for name in ("at", "sensor", "value", "node", "unit", "seq", "birth", "dead")},
+        arrived=(pl.col("arrived") * 1_000).cast(_UTC),
+        group=pl.col(_GROUPS[group]) if group else pl.lit(None),
+    )
+
+
+def _messages(path: Path, settings: Settings) -> Iterator[Message]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            found = _LINE.fullmatch(line.strip())
+            if found is None:
+                raise ValueError(
+                    f"{path}, line {number}: it is not a time, a topic of Sparkplug B and hexadecimal "
+                    "digits, as mosquitto_sub -t 'spBv1.0/#' -F '%U %t %x' writes"
+                )
+            seconds, topic, digits = found.groups()
+            yield Message(bytes.fromhex(digits.decode()), topic, int(float(seconds) * 1_000))
+
+
+SPARKPLUG = AppFormat(
+    "sparkplug",
+    "Sparkplug B as MQTT's bridges put it into Kafka: the topic in the key, the payload as the value",
+    _rows,
+    lambda path, head: _LINE.fullmatch(head.split(b"\n", 1)[0].strip()) is not None,
+    _messages,
+    USUAL,
+)
