@@ -17,7 +17,7 @@ from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
 from ...operators.rules.to_topic import CommandTopic
 from ..app import App, AppPart, Settings, number
-from ..page.panels import LinesPanel, NumberPanel, RowsPanel, SpreadPanel
+from ..page.panels import LinesPanel, MapPanel, NumberPanel, RowsPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats import FORMATS
 from .sparkplug.sequence import SequenceGap
@@ -58,6 +58,23 @@ def _fences(rows: Stream) -> Stream:
     )
     each = each.filter(pl.col("inside").is_not_null())
     return each.group_by("sensor", "fence", "at").tumbling("10s", delay="10s").agg(inside=last("inside"))
+
+
+def _routes(rows: Stream) -> Stream:
+    """Every place by itself, and how far it is from its route."""
+    each = rows.filter(pl.col("off_route").is_not_null()).group_by("sensor", "at")
+    return each.tumbling("10s", delay="10s").agg(
+        metres=last("off_route"), route=last("group"), latitude=last("latitude"), longitude=last("longitude")
+    )
+
+
+def _route_rules(settings: Settings) -> Sequence[Rule]:
+    """Fired when something has been off its route for a while, cleared when it is back."""
+    off, back = number(settings, "off_route", 0), number(settings, "on_route", 0)
+    held = {"hold": settings["off_hold"], "release": settings["release"]}
+    return [
+        Threshold("off route", kind="route", value="metres", above=off, clear=back, tell=("route",), **held)
+    ]
 
 
 def _nodes(rows: Stream) -> Stream:
@@ -144,6 +161,14 @@ APP = App(
             wanted=lambda settings: bool(settings["fences"]),
         ),
         AppPart(
+            "routes",
+            _routes,
+            _route_rules,
+            at="at",
+            shown=False,
+            wanted=lambda settings: bool(settings["routes"]),
+        ),
+        AppPart(
             "nodes", _nodes, _node_rules, at="at", shown=False, wanted=lambda settings: "births" in settings
         ),
     ),
@@ -158,11 +183,17 @@ APP = App(
         "deviation": "3",
         "commands": "",
         "fences": "",
+        "routes": "",
+        "off_route": "100",
+        "on_route": "50",
+        "off_hold": "1m",
     },
     outlets=_commands,
     example=EXAMPLE,
     panels=(
         LinesPanel("Readings", "readings", "value", by="sensor"),
+        MapPanel("Places", "routes", "longitude", "latitude", "sensor", value="metres", unit="m"),
+        LinesPanel("Distance from the route", "routes", "metres", by="sensor", unit="m"),
         NumberPanel("Readings in all", "days", "readings"),
         SpreadPanel("How readings are spread", "days", "spread"),
         RowsPanel(

@@ -2,7 +2,8 @@
 
 `at` is when it was measured, `sensor` by what, `value` what; `group` is the fleet, room or kind that sensors
 are put together by, `latitude` and `longitude` (degrees) are where it was. `fences` says of each area of
-``--set fences=…`` whether it lies in it.
+``--set fences=…`` whether it lies in it. With ``--set routes=…``, `off_route` is how many metres it is from
+its route.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import polars as pl
 from ...operators.definition.stream import Stream
 from ..app import Settings
 from .fences import fences_in, inside
+from .routes import routes_in, with_distance
 
 _KINDS = {
     "at": pl.Datetime("us", "UTC"),
@@ -27,10 +29,13 @@ def in_columns(rows: Stream, settings: Settings, keep: pl.Expr | None = None, **
     """Rows in the columns of every format; those that are not given are null. A format may have further ones.
 
     A row with neither a value nor a place is filtered, unless it is one to `keep`. Raises `ValueError` for
-    fences that can't be read.
+    fences and routes that can't be read.
     """
     found = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in _KINDS.items()}
     more = {name: column for name, column in given.items() if name not in found}
     rows = rows.select(**found, **more).with_columns(fences=inside(fences_in(settings["fences"])))
+    if settings["routes"]:
+        group = settings.get("group", "")
+        rows = with_distance(rows, routes_in(settings["routes"], group), named=bool(group))
     told = (pl.col("value").is_not_null() & pl.col("value").is_not_nan()) | pl.col("latitude").is_not_null()
     return rows.filter(told if keep is None else told | keep)
