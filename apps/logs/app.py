@@ -142,8 +142,10 @@ APP = App(
     panels=(
         LinesPanel("Records in 5 minutes", "traffic", "records", by="host"),
         LinesPanel("Share that failed", "traffic", "failures", to="records", by="host"),
-        NumberPanel("Records", "days", "records"),
-        NumberPanel("Visitors", "days", "visitors"),
+        NumberPanel("Records", "traffic", "records"),
+        NumberPanel("Failed", "traffic", "failures", to="records"),
+        NumberPanel("Visitors", "traffic", "visitors"),
+        NumberPanel("Bytes", "traffic", "bytes"),
         SpreadPanel("Latency", "traffic", "latency", unit="s"),
         RankedPanel("Paths and operations", "days", "operations"),
         RankedPanel("Addresses", "days", "addresses"),

@@ -26,7 +26,8 @@ class LinesPanel:
     price. With `limits`, those of the rules about the value are drawn. Times without a row are gaps.
 
     Sums and counts of windows that are merged into longer ones are shown for the length of one window, so
-    that a limit stays where it is.
+    that a limit stays where it is. With `from_first`, several lines are drawn as changes in percent from the
+    first value of each, such as the prices of dear and cheap shares; one line alone is drawn as it is.
 
     >>> LinesPanel("Errors in requests", "hosts", "errors", to="requests", by="host").against
     'share'
@@ -43,6 +44,7 @@ class LinesPanel:
     unit: str = ""
     most: int = 8
     limits: bool = True
+    from_first: bool = False
 
 
 @dataclass(frozen=True)

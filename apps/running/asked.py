@@ -53,9 +53,10 @@ class Job:
 
     @property
     def parts(self) -> list[AppPart]:
-        """The parts with rules, or with answers to show."""
+        """The parts with rules, or with answers to show, in the end or on the page."""
+        asked = {panel.part for panel in self.app.panels}
         parts = [part for part in self.app.parts if part.wanted(self.settings)]
-        return [part for part in parts if part.shown or self.rules.get(part.name)]
+        return [part for part in parts if part.shown or part.name in asked or self.rules.get(part.name)]
 
     def shown(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """The tables of the parts that are shown, of each no more than is."""

@@ -56,6 +56,23 @@ def _tape(rows: Stream) -> Stream:
     )
 
 
+def _minutes(rows: Stream) -> Stream:
+    """What a page draws: any span of it merges to a bar."""
+    return (
+        rows.group_by("symbol")
+        .tumbling("1m", delay="5s")
+        .agg(
+            open=first("open"),
+            high=max_("high"),
+            low=min_("low"),
+            close=last("price"),
+            trades=count(),
+            volume=sum_("size"),
+            value=sum_("value"),
+        )
+    )
+
+
 def _hours(rows: Stream) -> Stream:
     return (
         rows.group_by("symbol", "kind")
@@ -214,6 +231,7 @@ APP = App(
     formats=(BINANCE, COINBASE, POLYGON, ALPACA, TABLE),
     parts=(
         AppPart("tape", _tape, _tape_rules, at="at", shown=False),
+        AppPart("minutes", _minutes, shown=False),
         AppPart("hours", _hours, _hour_rules, shown=False),
         AppPart("movers", _movers),
         AppPart("flow", _flow),
@@ -253,15 +271,26 @@ APP = App(
     example=EXAMPLE,
     panels=(
         RankedPanel(
-            "Movers", "movers", "close", "symbol", "open", against="change", both_ways=True, unit="%"
+            "Movers", "minutes", "close", "symbol", "open", against="change", both_ways=True, unit="%"
         ),
-        LinesPanel("Prices", "movers", "close", by="symbol", lower="low", upper="high", limits=False),
+        LinesPanel(
+            "Prices",
+            "minutes",
+            "close",
+            by="symbol",
+            lower="low",
+            upper="high",
+            limits=False,
+            from_first=True,
+        ),
         LinesPanel("Volume by hour", "hours", "volume", by="symbol"),
         SamplesPanel("Blocks", "flow", "blocks"),
         RankedPanel("Most traded", "market", "top"),
         SpreadPanel("Sizes of trades", "flow", "sizes"),
-        NumberPanel("Symbols", "market", "symbols"),
-        RowsPanel("Symbols", "movers", order="-value"),
+        NumberPanel("Trades", "minutes", "trades"),
+        NumberPanel("Traded value", "minutes", "value"),
+        NumberPanel("Different symbols", "market", "symbols"),
+        RowsPanel("Symbols", "minutes", order="-value"),
         RowsPanel(
             "Who took",
             "flow",

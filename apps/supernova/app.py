@@ -165,6 +165,8 @@ APP = App(
         ),
         MapPanel("Sky", "objects", "ra", "dec", "object", value="passed", sky=True),
         FunnelPanel("Cuts", "funnel", value="alerts", by="cut", order="step", each="set"),
+        NumberPanel("Alerts", "nights", "alerts"),
+        NumberPanel("Alerts that passed", "nights", "passed"),
         NumberPanel("Different objects", "nights", "objects"),
         LinesPanel("Alerts a night", "nights", "alerts"),
         SpreadPanel("Magnitudes", "nights", "magnitudes", unit="mag"),

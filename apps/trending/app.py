@@ -185,6 +185,7 @@ APP = App(
     outlets=_emergencies,
     panels=(
         LinesPanel("Posts in five minutes", "volume", "posts"),
+        NumberPanel("Posts", "volume", "posts"),
         NumberPanel("Who posts", "volume", "authors"),
         RankedPanel("What most write about", "trends", "authors", by="term", samples="sample"),
         RankedPanel("Tags", "top", "tags"),

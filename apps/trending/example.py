@@ -22,6 +22,8 @@ _SAID = (
     "two photos from this morning",
     "who would have thought",
 )
+_LINKED = ("news", "music", "science", "opensource")
+"""Tags of posts that have a link as well."""
 _BURST, _FLOOD, _TURNED = "aurora", "giveaway", "trains"
 
 
@@ -58,9 +60,12 @@ def _event(number: int, at_ms: int, author: str, text: str, tag: str, like: bool
     record: dict[str, object] = {"createdAt": posted.replace("+00:00", "Z")}
     if not like:
         record |= {"text": f"{text} #{tag}" if tag else text, "langs": ["en"]}
-        if tag:
-            feature = {"$type": "app.bsky.richtext.facet#tag", "tag": tag}
-            record["facets"] = [{"features": [feature]}]
+        features = [{"$type": "app.bsky.richtext.facet#tag", "tag": tag}] if tag else []
+        if tag in _LINKED:
+            uri = f"https://example.org/{tag}"
+            features.append({"$type": "app.bsky.richtext.facet#link", "uri": uri})
+        if features:
+            record["facets"] = [{"features": [feature]} for feature in features]
     did = f"did:plc:{author}"
     kind = "app.bsky.feed.like" if like else "app.bsky.feed.post"
     commit = {"operation": "create", "collection": kind, "rkey": f"3m{number:07}", "record": record}

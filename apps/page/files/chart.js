@@ -104,7 +104,7 @@ export class TimeChart {
       tzDate: (at) => window.uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"),
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { size: 7 }, focus: { prox: 24 } },
-      padding: this.small ? [4, 2, 4, 2] : [10, 12, 0, 0],
+      padding: this.small ? [4, 2, 4, 2] : [10, 24, 0, 0],
       scales: { x: { range: () => this.#times() }, y: { dir: down ? -1 : 1, range: () => this.#range() } },
       series: [{}, ...own],
       axes: this.small ? [{ show: false }, { show: false }] : [

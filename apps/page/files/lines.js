@@ -51,19 +51,29 @@ export function lines(panel, context) {
       }
       if (!groups.size) return put(place, empty(NOTHING, LONGER));
       const names = [...groups.keys()].sort();
-      const series = names.map((name, number) => ({ name, number, colour: colour(number), points: groups.get(name) }));
+      const moved = panel.from_first && names.length > 1;
+      const drawn = (points) => (moved ? fromFirst(points) : points);
+      const series = names.map((name, number) => ({ name, number, colour: colour(number), points: drawn(groups.get(name)) }));
       const scale = panel.to && panel.against === "share" ? 100 : 1;
       const whole = panel.to || !additive(part.table, column(panel.value)) ? answer.step : null;
       // A limit is of one window: of longer ones, only sums are told for that.
       const merged = whole && whole > (part.length ?? whole) && !panel.to;
       const limits = (panel.limits || []).filter((limit) => !merged && held(limit, context.focus)).map((limit) => ({ ...limit, at: limit.at * scale }));
       if (chart.node.parentNode !== place) put(place, chart.node);
-      chart.draw(series, { title: panel.title, unit: unit(panel), step: answer.step, limits, zero: true });
+      chart.draw(series, { title: panel.title, unit: moved ? "%" : unit(panel), step: answer.step, limits, zero: true });
+      if (moved) return `change from the first${answer.step ? `, each point ${written(answer.step)}` : ""}`;
       if (answer.readings) return "each reading";
       const sums = !panel.to && additive(part.table, column(panel.value));
       return answer.step ? (sums ? `for ${written(part.length)}` : `each point ${written(answer.step)}`) : "";
     },
   };
+}
+
+/** Points as changes in percent from the first that isn't 0. */
+function fromFirst(points) {
+  const base = points.find((point) => point.value)?.value;
+  const change = (value) => (value == null || !base ? null : (value / base - 1) * 100);
+  return points.map((point) => ({ time: point.time, value: change(point.value), lower: change(point.lower), upper: change(point.upper) }));
 }
 
 function held(limit, focus) {

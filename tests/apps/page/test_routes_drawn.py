@@ -206,7 +206,6 @@ def test_a_token_is_asked_for_once(browser: Any, shown: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "path", "size", "scheme", "height"),
     [
-        ("page-iot", "/app/iot", (960, 900), "light", 600),
         ("page-dark", "/app/yard?span=", (800, 900), "dark", 420),
         ("page-phone", "/app/iot", PHONE, "light", 760),
     ],
@@ -216,5 +215,5 @@ def test_pictures_are_small(
 ) -> None:
     """They are those in docs/pictures, which `STREAMGAUGE_PICTURES=1` draws anew."""
     folder = PICTURES if os.environ.get("STREAMGAUGE_PICTURES") else tmp_path
-    assert 5_000 < tab.open(path, size, scheme).picture(folder / f"{name}.png", height) < 80_000
-    assert (PICTURES / f"{name}.png").is_file()
+    assert 5_000 < tab.open(path, size, scheme).picture(folder / f"{name}.webp", height) < 50_000
+    assert (PICTURES / f"{name}.webp").is_file()

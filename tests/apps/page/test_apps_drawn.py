@@ -1,0 +1,57 @@
+"""The page of every app in headless Chromium, with the messages of its own example."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
+from streamgauge.apps.registry import app_of
+from streamgauge.operators.serving.http.service import Service
+
+from ...operators.serving.http.served import serving
+from .drawn import Tab
+from .exampled import exampled
+from .test_routes_drawn import PICTURES
+
+pytestmark = pytest.mark.soak  # half a minute of sketching; `test_routes_drawn.py` has every kind of panel
+
+APPS = ("trending", "stocks", "supernova", "iot", "logs")
+
+
+@pytest.fixture(scope="module")
+def examples(browser: Any) -> Iterator[str]:
+    """The address of a server that shows them all."""
+    apps, tables = zip(*map(exampled, APPS))
+    service = Service({name: table for some in tables for name, table in some.items()})
+    with serving(service, routes=page_routes(service, list(apps)), open_to_all=OPEN_TO_ALL) as server:
+        yield server.url
+        browser.get("about:blank")  # nobody asks a server that is gone
+        browser.get_log("browser")
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_each_panel_shows_something_and_what_happened_was_told(
+    browser: Any, examples: str, tmp_path: Path, name: str
+) -> None:
+    tab = Tab(browser, examples).open(f"/app/{name}?span=", (960, 900))
+    app = app_of(name)
+    told, *panels = tab.text(".panel")
+    assert told.startswith("What fired")
+    assert [text for text in panels if "No rows" in text or "\n" not in text] == []
+    assert not [text for text in tab.text(".panel .warning") if text]
+    tab.run("document.querySelector('.alerts button.more')?.click()")
+    assert app.example is not None
+    for rule, key in app.example.events:
+        parts = key if isinstance(key, list) else [key]
+        names = [rule, *(part for part in parts if isinstance(part, str))]
+        assert any(all(name in text for name in names) for text in tab.text(".alerts li")), names
+    assert tab.complaints() == []
+    # That of docs/pictures, which `STREAMGAUGE_PICTURES=1` draws anew.
+    folder = PICTURES if os.environ.get("STREAMGAUGE_PICTURES") else tmp_path
+    assert tab.picture(folder / f"page-{name}.webp", 1_100) < 90_000
+    assert (PICTURES / f"page-{name}.webp").is_file()
