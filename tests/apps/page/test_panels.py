@@ -12,14 +12,16 @@ from streamgauge.apps.registry import APPS, app_of
 
 
 def strange(app: App) -> list[tuple[str, str]]:
-    """The names in an app's panels that their parts have neither as a key nor as an aggregate."""
+    """The names in panels of parts that run unasked, which are neither keys nor aggregates of these."""
     form = app.formats[0]
-    rows = form.source(Feed("topic", "localhost:9092"), app.chosen(form, {}))
-    asked = {part.name: part.ask(rows) for part in app.parts}
+    settings = app.chosen(form, {})
+    rows = form.source(Feed("topic", "localhost:9092"), settings)
+    asked = {part.name: part.ask(rows) for part in app.parts if part.wanted(settings)}
     known = {name: {*stream.keys, *stream.aggregates} for name, stream in asked.items()}
     return [
         (panel.title, path)
         for panel in app.panels
+        if panel.part in known
         for path in paths(panel)
         if path not in known[panel.part] and path.partition(".")[0] not in known[panel.part]
     ]
