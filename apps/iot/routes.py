@@ -213,4 +213,4 @@ def _lines(rows: pl.DataFrame, name: str, latitude: str, longitude: str) -> Iter
         *(pl.col(one).str.strip_chars().cast(pl.Float64, strict=False) for one in (longitude, latitude)),
     ).fill_null(math.nan)
     for (key,), part in given.partition_by(name, as_dict=True, maintain_order=True).items():
-        yield str(key), part.select(longitude, latitude).rows()  # type: ignore[misc]
+        yield str(key), part.select(longitude, latitude).rows()

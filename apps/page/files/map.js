@@ -109,5 +109,21 @@ function earth(points) {
     const [, top] = at([middle[0], y]);
     lines.push(svg("line", { class: "graticule", x1: 0, x2: WIDTH, y1: top, y2: top }), svg("text", { class: "name", x: 4, y: top - 4 }, name(y, "NS")));
   }
-  return { at, lines };
+  return { at, lines: [...lines, ...bar(scale, high)] };
+}
+
+const KM_A_DEGREE = 111.195;
+
+/** A bar of round length, where a degree is about as wide all over the map. */
+export function bar(scale, high) {
+  if (high > 20) return [];
+  const most = (140 / scale) * KM_A_DEGREE * 1000;
+  const power = 10 ** Math.floor(Math.log10(most));
+  const metres = [5, 2, 1].find((one) => one * power <= most) * power;
+  const [end, y, long] = [WIDTH - 12, HEIGHT - 22, (metres / 1000 / KM_A_DEGREE) * scale];
+  const said = metres >= 1000 ? `${told(metres / 1000)} km` : `${told(metres)} m`;
+  return [
+    svg("path", { class: "scale", d: `M${end - long} ${y - 4}V${y}H${end}V${y - 4}` }),
+    svg("text", { class: "name", x: end - long + 3, y: y - 5 }, said),
+  ];
 }

@@ -37,6 +37,21 @@ def test_every_panel_is_drawn_and_the_browser_complains_of_nothing(tab: Tab) -> 
     assert tab.run("return document.querySelectorAll('.map circle').length") == 12
 
 
+def test_a_map_that_is_no_larger_than_a_country_has_a_scale(tab: Tab) -> None:
+    tab.open("/app/yard")
+    assert tab.run("return document.querySelectorAll('.map .scale').length") == 0  # of all the earth
+    script = (
+        "const file = document.querySelector('script[type=module]').src.replace('main.js', 'map.js');"
+        "const told = (one) => one.textContent || one.getAttribute('d');"
+        "return import(file).then(({ bar }) => bar(SCALE, HIGH).map(told))"
+    )
+    # Pixels a degree, of 111.195 km, and degrees from south to north.
+    for scale, high, said in ((1111.95, 0.3, "10 km"), (111_195, 0.004, "100 m"), (111.195, 5, "100 km")):
+        drawn = tab.run(script.replace("SCALE", str(scale)).replace("HIGH", str(high)))
+        assert drawn == ["M608 334V338H708V334", said]
+    assert tab.run(script.replace("SCALE", "10").replace("HIGH", "40")) == []
+
+
 def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) -> None:
     tab.open("/app/yard?span=1h")
     asked = {"last": "1h", "every": "span", "by": ["none"], "columns": ["requests", "users", "errors"]}
