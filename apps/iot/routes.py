@@ -20,8 +20,8 @@ _EARTH = 6_371_008.8
 """Metres, the mean radius."""
 _MOST = 500_000
 """Segments of all routes."""
-_AT_ONCE = 1 << 21
-"""Pairs of a place and a segment that are looked at together: 16 MiB a column."""
+_AT_ONCE = 1 << 17
+"""Pairs of a place and a segment that are looked at together: a column of them fits in the cache."""
 _SHAPES = ("shape_id", "shape_pt_lat", "shape_pt_lon", "shape_pt_sequence")
 _PLAIN = ("route", "latitude", "longitude")
 _FORMS = (

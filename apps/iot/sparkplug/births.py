@@ -110,12 +110,15 @@ class Births:
 
 
 def birth_of(payload: Any, arrived: int) -> Birth:
-    """What a birth's payload says."""
+    """What a birth's payload says. An alias that stands for two metrics stands for none."""
     metrics: dict[int | str, tuple[str, int]] = {}
+    twice = set()
     for metric in payload.metrics:
-        metrics[metric.name] = metric.name, metric.datatype
-        if metric.HasField("alias"):
-            metrics[metric.alias] = metric.name, metric.datatype
+        metrics[metric.name] = told = metric.name, metric.datatype
+        if metric.HasField("alias") and metrics.setdefault(metric.alias, told)[0] != metric.name:
+            twice.add(metric.alias)
+    for alias in twice:
+        del metrics[alias]
     return Birth(stamp_of(payload, arrived), arrived, session_of(payload), metrics)
 
 

@@ -120,6 +120,8 @@ class _Session:
         for metric in payload.metrics:
             name, datatype = metric.name, metric.datatype
             if not born and (not name or needs_datatype(metric)):
+                if not name and not metric.HasField("alias"):
+                    raise Misread("a metric in it has neither a name nor an alias")
                 birth = birth or self.births().of(speaker, stamp, arrived)
                 asked = name or metric.alias
                 if asked not in birth.metrics:

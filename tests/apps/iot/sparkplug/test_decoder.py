@@ -88,6 +88,18 @@ def test_datatypes_that_data_leave_out_are_those_of_the_birth(log: Log) -> None:
     ]
 
 
+def test_what_could_be_either_of_two_metrics_is_neither(log: Log) -> None:
+    twice = [{"name": name, "alias": 0, "datatype": DOUBLE} for name in ("heat", "load")]
+    log.holds([one(payload(NOON, 0, *twice, {"name": "flow", "alias": 1, "datatype": DOUBLE}), "NBIRTH")])
+    flow = {"alias": 1, "double_value": 1.0}
+    either = {"alias": 0, "double_value": 1.0}
+    (reason,) = refused(one(payload(NOON, 1, flow)), one(payload(NOON, 2, flow, either)))
+    assert reason.startswith("the alias 0 is not in the birth of")
+    assert refused(one(payload(NOON, 3, {"double_value": 1.0}))) == [
+        "a metric in it has neither a name nor an alias"
+    ]
+
+
 def test_what_is_no_payload_is_refused_and_commands_say_nothing(log: Log) -> None:
     good = payload(NOON, 1, {"name": "heat", "datatype": DOUBLE, "double_value": 1.0})
     sent = [

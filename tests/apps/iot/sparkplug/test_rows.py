@@ -10,6 +10,7 @@ import pytest
 from streamgauge import Alert, StreamTester
 from streamgauge.apps.app import Feed
 from streamgauge.apps.iot.app import APP
+from streamgauge.apps.iot.sparkplug.sequence import SequenceGap
 from streamgauge.apps.running.asked import Job
 
 from .conftest import Log
@@ -126,6 +127,17 @@ def test_data_before_any_birth_are_dead_letters(log: Log, tmp_path: Path) -> Non
         "no birth of plant/n1 is known from before it, which says what its metrics are; ask for a rebirth: "
         "true for 'Node Control/Rebirth' at spBv1.0/plant/NCMD/n1"
     )
+
+
+def test_lost_messages_are_a_rule_that_a_file_may_name(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nname = "lost"\nkind = "sequence"\npart = "nodes"\n')
+    job = Job.of(APP, "sparkplug", {}, rules)
+    (part,) = (one for one in job.parts if one.name == "nodes")
+    alerting = job.alerting(part, [])
+    assert alerting is not None and [type(rule) for rule in alerting.rules] == [SequenceGap]
+    with pytest.raises(ValueError, match="part is 'nodes'; it can be readings, days"):
+        Job.of(APP, "json", {}, rules)
 
 
 def test_a_line_that_is_no_message_and_a_group_that_there_is_not_are_refused(tmp_path: Path) -> None:
