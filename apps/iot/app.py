@@ -71,9 +71,17 @@ def _routes(rows: Stream) -> Stream:
 def _route_rules(settings: Settings) -> Sequence[Rule]:
     """Fired when something has been off its route for a while, cleared when it is back."""
     off, back = number(settings, "off_route", 0), number(settings, "on_route", 0)
-    held = {"hold": settings["off_hold"], "release": settings["release"]}
     return [
-        Threshold("off route", kind="route", value="metres", above=off, clear=back, tell=("route",), **held)
+        Threshold(
+            "off route",
+            kind="route",
+            value="metres",
+            above=off,
+            clear=back,
+            hold=settings["off_hold"],
+            release=settings["release"],
+            tell=("route",),
+        )
     ]
 
 
