@@ -15,13 +15,12 @@ import numpy as np
 import polars as pl
 
 from ...operators.definition.stream import Stream
+from ...sketches.core.jit import lean
 
 _EARTH = 6_371_008.8
 """Metres, the mean radius."""
 _MOST = 500_000
 """Segments of all routes."""
-_AT_ONCE = 1 << 17
-"""Pairs of a place and a segment that are looked at together: a column of them fits in the cache."""
 _SHAPES = ("shape_id", "shape_pt_lat", "shape_pt_lon", "shape_pt_sequence")
 _PLAIN = ("route", "latitude", "longitude")
 _FORMS = (
@@ -35,52 +34,69 @@ Line = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Routes:
-    """The segments of each route (n × 4: longitude and latitude of both ends, degrees), and a digest of all.
+    """Lines by their names, the lines of each route, and a digest of all.
 
-    A segment is the straight line between its ends on a map around the place that is held against it. Of
-    segments of up to 5 km, at latitudes of up to 65°, that line is within a metre or two of the shortest way
-    between the ends; the earth is taken for a sphere, which is wrong by 0.6 % of the distance at most.
+    A line is its segments (n × 4: longitude and latitude of both ends, degrees). A segment is straight on a
+    map around the place that is held against it. Of segments of up to 5 km, at latitudes of up to 65°, that
+    is within a metre or two of the shortest way between the ends; the earth is taken for a sphere, which is
+    wrong by 0.6 % of the distance at most.
     """
 
-    segments: Mapping[str, np.ndarray]
+    lines: Mapping[str, np.ndarray]
+    of_route: Mapping[str, Sequence[str]]
     digest: str
 
     @classmethod
-    def of(cls, lines: Mapping[str, Sequence[Line]], where: str) -> Routes:
-        """Of lines by the names of their routes. Raises `ValueError` for a line that is none."""
-        found, told = {}, hashlib.sha256()
+    def of(
+        cls,
+        lines: Mapping[str, Sequence[Line]],
+        where: str,
+        of_route: Mapping[str, Sequence[str]] | None = None,
+    ) -> Routes:
+        """Of lines in one or several parts; each is a route of its own unless it is said which are.
+
+        Raises `ValueError` for a line that is none.
+        """
+        found = {}
         for name, parts in sorted(lines.items()):
             pairs = [(*one, *other) for part in parts for one, other in pairwise(part)]
             ends = np.unique(np.array(pairs, np.float64).reshape(-1, 4), axis=0)
             if not len(ends):
-                raise ValueError(f"{where}: the route {name!r} has one point only; a line has two or more")
+                raise ValueError(f"{where}: the line {name!r} has one point only; a line has two or more")
             if not (np.abs(ends) <= (180.0, 90.0, 180.0, 90.0)).all():  # which NaN is not, either
                 raise ValueError(
-                    f"{where}: the route {name!r} has a point that is not on the earth; longitudes are from "
+                    f"{where}: the line {name!r} has a point that is not on the earth; longitudes are from "
                     "-180 to 180, latitudes from -90 to 90, in degrees"
                 )
             found[name] = ends
-            told.update(name.encode() + b"\0" + ends.tobytes())
-        if not found:
+        routes = {name: (name,) for name in found} if of_route is None else dict(sorted(of_route.items()))
+        if not routes:
             raise ValueError(f"{where}: there is no route in it; {_FORMS}")
         if (many := sum(map(len, found.values()))) > _MOST:
             raise ValueError(f"{where}: it has {many:,} segments; simplify its lines to {_MOST:,} at most")
-        return cls(found, told.hexdigest()[:16])
+        told = hashlib.sha256(json.dumps([list(found), list(routes.items())]).encode())
+        for ends in found.values():
+            told.update(ends.tobytes())
+        return cls(found, routes, told.hexdigest()[:16])
 
-    def metres(self, longitude: np.ndarray, latitude: np.ndarray, names: Sequence[str | None]) -> np.ndarray:
-        """The distance of each place from the route of its name; NaN for a name that no route has."""
+    def segments(self, route: str) -> np.ndarray:
+        """Those of all lines of a route."""
+        return np.concatenate([self.lines[line] for line in self.of_route[route]])
+
+    def metres(self, longitude: np.ndarray, latitude: np.ndarray, routes: Sequence[str | None]) -> np.ndarray:
+        """The distance of each place from its route; NaN for a route that is not known."""
         found = np.full(len(longitude), np.nan)
-        numbers = {name: number for number, name in enumerate(self.segments)}
-        which = np.array([numbers.get(name or "", -1) for name in names], np.int64)
-        for name, number in numbers.items():
-            rows = np.flatnonzero(which == number)
-            if len(rows):
-                found[rows] = nearest(longitude[rows], latitude[rows], self.segments[name])
+        rows: dict[str, list[int]] = {}
+        for row, route in enumerate(routes):
+            if route is not None and route in self.of_route:
+                rows.setdefault(route, []).append(row)
+        for route, own in rows.items():
+            found[own] = nearest(longitude[own], latitude[own], self.segments(route))
         return found
 
     def metres_from_any(self, longitude: np.ndarray, latitude: np.ndarray) -> np.ndarray:
-        """The distance of each place from the nearest of all routes."""
-        return nearest(longitude, latitude, np.concatenate(list(self.segments.values())))
+        """The distance of each place from the nearest of all lines."""
+        return nearest(longitude, latitude, np.concatenate(list(self.lines.values())))
 
 
 def nearest(longitude: np.ndarray, latitude: np.ndarray, segments: np.ndarray) -> np.ndarray:
@@ -91,34 +107,35 @@ def nearest(longitude: np.ndarray, latitude: np.ndarray, segments: np.ndarray) -
     [1111.95, 0.0]
     """
     found = np.empty(len(longitude))
-    step = max(1, _AT_ONCE // len(segments))
-    for low in range(0, len(longitude), step):
-        rows = slice(low, low + step)
-        found[rows] = _nearest(longitude[rows, None], latitude[rows, None], segments.T)
+    _fill_nearest(np.ascontiguousarray(longitude), np.ascontiguousarray(latitude), segments, found)
     return found
 
 
-def _nearest(longitude: np.ndarray, latitude: np.ndarray, segments: np.ndarray) -> np.ndarray:
-    east1, north1, east2, north2 = segments
-    # The second end is reckoned from the first, so that no segment goes around the earth.
-    across1 = _around(east1 - longitude)
-    across2 = across1 + _around(east2 - east1)
-    x1, y1 = _on_map(across1, latitude, north1)
-    x2, y2 = _on_map(across2, latitude, north2)
-    dx, dy = x2 - x1, y2 - y1
-    length = dx * dx + dy * dy
-    along = np.clip(-(x1 * dx + y1 * dy) / np.where(length > 0, length, 1.0), 0.0, 1.0)
-    return np.hypot(x1 + along * dx, y1 + along * dy).min(axis=1)
-
-
-def _on_map(across: np.ndarray, latitude: np.ndarray, north: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Metres to the east and to the north of a place."""
-    shrunk = np.cos(np.radians((latitude + north) / 2))
-    return _EARTH * np.radians(across) * shrunk, _EARTH * np.radians(north - latitude)
-
-
-def _around(degrees: np.ndarray) -> np.ndarray:
-    return (degrees + 180.0) % 360.0 - 180.0
+@lean
+def _fill_nearest(longitude, latitude, segments, found):
+    """Fill `found` with the metres from each place to the nearest segment."""
+    radian = math.pi / 180.0
+    for i in range(len(longitude)):
+        best = np.inf
+        for j in range(len(segments)):
+            north1, north2 = segments[j, 1] - latitude[i], segments[j, 3] - latitude[i]
+            # No nearer than its nearer end is to the north or the south.
+            if north1 * north2 > 0:
+                apart = min(abs(north1), abs(north2)) * radian
+                if apart * apart >= best:
+                    continue
+            # The second end is reckoned from the first, so that no segment goes around the earth.
+            east1 = (segments[j, 0] - longitude[i] + 180.0) % 360.0 - 180.0
+            east2 = east1 + (segments[j, 2] - segments[j, 0] + 180.0) % 360.0 - 180.0
+            x1 = east1 * radian * math.cos((latitude[i] + north1 / 2) * radian)
+            x2 = east2 * radian * math.cos((latitude[i] + north2 / 2) * radian)
+            y1, y2 = north1 * radian, north2 * radian
+            dx, dy = x2 - x1, y2 - y1
+            length = dx * dx + dy * dy
+            along = 0.0 if length == 0.0 else min(1.0, max(0.0, -(x1 * dx + y1 * dy) / length))
+            x, y = x1 + along * dx, y1 + along * dy
+            best = min(best, x * x + y * y)
+        found[i] = _EARTH * math.sqrt(best)
 
 
 def with_distance(rows: Stream, routes: Routes, named: bool) -> Stream:
@@ -154,7 +171,7 @@ def routes_in(path: str, group: str = "") -> Routes:
             return Routes.of(_of_geojson(file), where)
         names = head.split(b"\n", 1)[0].decode().strip().replace('"', "").split(",")
         if set(_SHAPES) <= set(names):
-            return Routes.of(_of_gtfs(file, group, where), where)
+            return _of_gtfs(file, group, where)
         if set(_PLAIN) <= set(names):
             return Routes.of(_of_csv(file), where)
     except OSError as error:
@@ -180,24 +197,24 @@ def _of_csv(path: Path) -> dict[str, list[Line]]:
     return {name: [line] for name, line in _lines(_read(path), *_PLAIN)}
 
 
-def _of_gtfs(path: Path, group: str, where: str) -> dict[str, list[Line]]:
-    points = _read(path).with_columns(pl.col("shape_pt_sequence").cast(pl.Int64))
+def _of_gtfs(path: Path, group: str, where: str) -> Routes:
+    points = _read(path).with_columns(pl.col("shape_pt_sequence").str.strip_chars().cast(pl.Int64))
     ordered = points.sort("shape_id", "shape_pt_sequence")
-    shapes = dict(_lines(ordered, "shape_id", "shape_pt_lat", "shape_pt_lon"))
+    shapes = {name: [line] for name, line in _lines(ordered, "shape_id", "shape_pt_lat", "shape_pt_lon")}
     if group not in ("route", "trip"):
-        return {name: [line] for name, line in shapes.items()}
+        return Routes.of(shapes, where)
     trips = path.with_name("trips.txt")
     if not trips.is_file():
         raise ValueError(
             f"{where}: which {group} has which shape is said by trips.txt, which is not beside it; put it "
             "there, both are in the same archive of GTFS"
         )
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[str]] = {}
     pairs = _read(trips).select(f"{group}_id", "shape_id").unique(maintain_order=True)
     for name, shape in pairs.iter_rows():
         if shape in shapes and name:
-            found.setdefault(name, []).append(shapes[shape])
-    return found
+            found.setdefault(name, []).append(shape)
+    return Routes.of(shapes, where, found)
 
 
 def _read(path: Path) -> pl.DataFrame:

@@ -80,15 +80,13 @@ def test_distances_are_as_on_a_sphere() -> None:
         assert found == pytest.approx(on_sphere(p, a, b), rel=1e-3, abs=2.0)
 
 
-def test_many_places_are_looked_at_in_parts() -> None:
+def test_no_segment_that_is_nearer_is_passed_over() -> None:
     dice = np.random.default_rng(3)
-    segments = np.column_stack([dice.uniform(8, 9, 3_000), dice.uniform(49, 50, 3_000)])
-    segments = np.hstack([segments, segments + 0.01])
-    x, y = dice.uniform(8, 9, 2_000), dice.uniform(49, 50, 2_000)
-    found = nearest(x, y, segments)
-    assert [nearest(x[i : i + 1], y[i : i + 1], segments)[0] for i in range(0, 2_000, 97)] == found[
-        ::97
-    ].tolist()
+    segments = np.column_stack([dice.uniform(8, 9, 300), dice.uniform(49, 50, 300)])
+    segments = np.hstack([segments, segments + dice.normal(0, 0.02, (300, 2))])
+    x, y = dice.uniform(8, 9, 500), dice.uniform(49, 50, 500)
+    each = np.array([nearest(x, y, segments[number : number + 1]) for number in range(300)])
+    assert nearest(x, y, segments).tolist() == each.min(axis=0).tolist()
 
 
 def test_routes_of_gtfs_are_their_shapes_in_their_order(tmp_path: Path) -> None:
@@ -96,7 +94,7 @@ def test_routes_of_gtfs_are_their_shapes_in_their_order(tmp_path: Path) -> None:
     path.write_text(SHAPES)
     shapes = routes_in(str(path))
     out = [[8.0, 49.0, 8.1, 49.1], [8.1, 49.1, 8.1, 49.0]]
-    assert {name: ends.tolist() for name, ends in shapes.segments.items()} == {
+    assert {name: ends.tolist() for name, ends in shapes.lines.items()} == {
         "out": out,
         "back": [[8.1, 49.1, 8.1, 49.2]],
     }
@@ -104,9 +102,9 @@ def test_routes_of_gtfs_are_their_shapes_in_their_order(tmp_path: Path) -> None:
         routes_in(str(path), "route")
     (tmp_path / "trips.txt").write_text(TRIPS)
     by_route, by_trip = (routes_in(str(path), group) for group in ("route", "trip"))
-    assert by_route.segments["7"].tolist() == [*out, [8.1, 49.1, 8.1, 49.2]]
-    assert by_route.segments["8"].tolist() == shapes.segments["back"].tolist()
-    assert list(by_trip.segments) == ["a", "b", "c"]
+    assert by_route.segments("7").tolist() == [*out, [8.1, 49.1, 8.1, 49.2]]
+    assert by_route.segments("8").tolist() == shapes.segments("back").tolist()
+    assert list(by_trip.of_route) == ["a", "b", "c"]
     assert len({one.digest for one in (shapes, by_route, by_trip)}) == 3
 
 
@@ -120,18 +118,18 @@ def test_routes_of_geojson_and_of_csv_are_the_same(tmp_path: Path) -> None:
     one.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     two.write_text("route,latitude,longitude\na,49,8\na,49.1,8.1\n")
     found, other = routes_in(str(one)), routes_in(str(two))
-    assert found.segments["a"].tolist() == other.segments["a"].tolist() == [[8, 49, 8.1, 49.1]]
-    assert len(found.segments["b"]) == 3
+    assert found.segments("a").tolist() == other.segments("a").tolist() == [[8, 49, 8.1, 49.1]]
+    assert len(found.segments("b")) == 3
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("route,latitude,longitude\na,49,8\n", "the route 'a' has one point only"),
-        ("route,latitude,longitude\na,49,8\na,99,8\n", "the route 'a' has a point that is not on the earth"),
+        ("route,latitude,longitude\na,49,8\n", "the line 'a' has one point only"),
+        ("route,latitude,longitude\na,49,8\na,99,8\n", "the line 'a' has a point that is not on the earth"),
         (
             "route,latitude,longitude\na,49,8\na,north,8\n",
-            "the route 'a' has a point that is not on the earth",
+            "the line 'a' has a point that is not on the earth",
         ),
         ("route,latitude,longitude\n", "there is no route in it; it is CSV with the columns route"),
         ("name,lat,lon\na,49,8\n", "it can't be read; it is CSV with the columns route, latitude, longitude"),
