@@ -21,7 +21,8 @@ class SequenceGap(Rule):
 
     The figure is how many gaps there are. Messages that Kafka stamps with the same millisecond are in the
     order of their numbers. A number that lies less than half the circle behind is one that came late, or
-    again, and what follows is held against those before it.
+    again, and what follows is held against those before it; unless it goes on from there, as after a gap of
+    more than half the circle.
     """
 
     def paths(self) -> Iterable[str]:
@@ -72,7 +73,12 @@ class SequenceGap(Rule):
             memory["next"] = (seq + 1) % _NUMBERS
             return None
         missing = _after(row, due)
+        late = memory.pop("late", None)
+        if late is not None and seq == (late + 1) % _NUMBERS:
+            memory["next"] = (seq + 1) % _NUMBERS
+            return None
         if missing >= _NUMBERS // 2:
+            memory["late"] = seq
             return f"number {seq} came again or late, where {due} was due"
         memory["next"] = (seq + 1) % _NUMBERS
         return None if not missing else f"number {seq} came where {due} was due: {missing} missing before it"

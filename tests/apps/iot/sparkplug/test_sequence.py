@@ -65,6 +65,12 @@ def test_what_comes_again_or_late_is_told_and_does_not_move_the_count() -> None:
     assert alert.why == "number 6 came again or late, where 7 was due; 3 such among 6 messages"
 
 
+def test_the_count_goes_on_behind_a_gap_of_more_than_half_the_circle() -> None:
+    rows = [row(at, at % 256) for at in range(600) if not 100 <= at < 270]
+    (alert,) = told(rows)
+    assert (alert.at_us, alert.why) == (270, "number 14 came again or late, where 100 was due")
+
+
 def test_a_birth_is_told_from_what_else_is_of_its_millisecond() -> None:
     assert told([row(1, 7), row(2, 0, birth=True), row(2, 8), row(3, 1)]) == []
     assert told([row(1, 7), row(2, 0, birth=True), row(2, 1), row(2, 2), row(2, 8), row(3, 3)]) == []
