@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from streamgauge import Alert, StreamTester
 from streamgauge.apps.app import Feed
 from streamgauge.apps.iot.app import APP
 from streamgauge.apps.iot.sparkplug.sequence import SequenceGap
 from streamgauge.apps.running.asked import Job
+from streamgauge.apps.running.replaying import AppReplay, replayed
 
 from .conftest import Log
 from .made import DOUBLE, NOON, Plant, at, lively, payload
@@ -110,6 +114,26 @@ def test_dead_nodes_and_lost_messages_are_told(log: Log, tmp_path: Path) -> None
     assert (lost.plain_key, lost.at_us) == ("plant/n1", (said + 3) * 1000)
     assert lost.why == "number 11 came where 8 was due: 3 missing before it"
     assert tester.account.filtered == 1  # the death of a session that was over
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.soak
+def test_both_engines_give_the_same(kafka: Any, spark: Any, tmp_path: Path) -> None:
+    plant = lively(7, 150)
+    plant.dies("n2")
+    plant.born("n2")
+    plant.seq["n1"] += 2
+    plant.data("n1", None, "heat", 45.0)
+    job = job_of(plant, tmp_path, {"limit": "40", "hysteresis": "10", "metric": "heat"})
+    console = Console(file=io.StringIO())
+    local, other = (
+        replayed(AppReplay(job, [tmp_path / "recording.txt"], engine), kafka.bootstrap_servers, console)
+        for engine in ("local", "spark")
+    )
+    assert {**other, "engine": "local"} == local
+    assert {alert["rule"] for alert in local["alerts"]} == {"limit", "dead node", "sequence"}
+    assert local["all_inside_bounds"] and not local["dead_letters"]
 
 
 def test_data_before_any_birth_are_dead_letters(log: Log, tmp_path: Path) -> None:
