@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from streamgauge.apps.app import App, Feed
+from streamgauge.apps.app import App, Feed, Settings
 from streamgauge.apps.page.panels import NumberPanel, paths
 from streamgauge.apps.registry import APPS, app_of
+from streamgauge.apps.running.asked import Job
 
 
-def strange(app: App) -> list[tuple[str, str]]:
-    """The names in panels of parts that run unasked, which are neither keys nor aggregates of these."""
-    form = app.formats[0]
-    settings = app.chosen(form, {})
-    rows = form.source(Feed("topic", "localhost:9092"), settings)
-    asked = {part.name: part.ask(rows) for part in app.parts if part.wanted(settings)}
+@pytest.fixture
+def given(tmp_path: Path) -> dict[str, dict[str, str]]:
+    """Settings of apps with which all parts that have panels run."""
+    (tmp_path / "routes.csv").write_text("route,latitude,longitude\na,0,8\na,0,9\n")
+    return {"iot": {"routes": f"{tmp_path}/routes.csv"}}
+
+
+def strange(app: App, given: Mapping[str, Settings]) -> list[tuple[str, str]]:
+    """The names in an app's panels that their parts have neither as a key nor as an aggregate."""
+    job = Job.of(app, None, given.get(app.name))
+    asked = job.streams(Feed("topic", "localhost:9092"))
     known = {name: {*stream.keys, *stream.aggregates} for name, stream in asked.items()}
     return [
         (panel.title, path)
         for panel in app.panels
-        if panel.part in known
         for path in paths(panel)
         if path not in known[panel.part] and path.partition(".")[0] not in known[panel.part]
     ]
 
 
 @pytest.mark.parametrize("name", APPS)
-def test_every_name_in_a_panel_is_a_key_or_an_aggregate_of_its_part(name: str) -> None:
-    assert strange(app_of(name)) == []
+def test_every_name_in_a_panel_is_a_key_or_an_aggregate_of_its_part(name: str, given: Any) -> None:
+    assert strange(app_of(name), given) == []
 
 
-def test_a_name_that_the_part_does_not_have_is_found() -> None:
+def test_a_name_that_the_part_does_not_have_is_found(given: Any) -> None:
     app = replace(app_of("iot"), panels=(NumberPanel("Users", "days", "users", to="readings"),))
-    assert strange(app) == [("Users", "users")]
+    assert strange(app, given) == [("Users", "users")]
 
 
 def test_a_panel_of_a_part_that_there_is_not_is_refused() -> None:
