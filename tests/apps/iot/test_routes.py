@@ -203,7 +203,8 @@ def test_without_groups_the_nearest_route_counts_and_other_routes_make_another_s
     tester.feed_messages([json.dumps(line).encode() for line in lines])
     found = tester.finish().windows().sort("sensor").select("sensor", pl.col("metres").round(1)).rows()
     assert found == [("0", round(0.01 * DEGREE, 1)), ("1", round(0.02 * DEGREE, 1))]
-    before = tester.stream.fingerprint
+    before = tester.stream.definition()
+    assert job.streams(Feed("t", "h:1"))["routes"].definition() == before
     path.write_text(path.read_text().replace("1,9", "1,9.5"))
-    assert job.streams(Feed("t", "h:1"))["routes"].fingerprint != before
+    assert job.streams(Feed("t", "h:1"))["routes"].definition() != before
     assert "routes" not in Job.of(APP, "json", {}).streams(Feed("t", "h:1"))
