@@ -236,11 +236,11 @@ class RowStream(Reading):
         they wait on. If a partition of one side has more than `limit` rows waiting (5 million if None), the
         run ends with an error. A left or outer join holds windows open for as much longer, and while rows
         wait for a partition that is silent, since only its rows tell that no partner comes, and a row that
-        was given without one can't be taken back. A warning names it; a message with a later event time and a
-        null in `on` ends the wait. Without one a bounded run does not give those rows. A worker that takes
-        partitions up reads waiting rows again: keep the retention of both topics longer than twice `within`,
-        the delay and a window. Only ``delivery="exactly_once"`` commits the places of both topics together,
-        so a run takes no other.
+        was given without one can't be taken back. A warning names it, and the metric `join_rows_held_up`
+        counts the rows; a message with a later event time and a null in `on` ends the wait. Without one a
+        bounded run does not give those rows. A worker that takes partitions up reads waiting rows again: keep
+        the retention of both topics longer than twice `within`, the delay and a window. Only
+        ``delivery="exactly_once"`` commits the places of both topics together, so a run takes no other.
 
         >>> import polars as pl
         >>> from streamgauge import Stream, StreamTester, count, json
