@@ -59,6 +59,10 @@ def number(settings: Settings, name: str, least: float = -math.inf) -> float:
     return found
 
 
+_DUPLICATES = "100000"
+"""Messages of a partition among which an event counts once: about 10 MB for each question of an app."""
+
+
 @dataclass(frozen=True)
 class AppFormat:
     """One form in which a field's messages come.
@@ -86,7 +90,7 @@ class AppPart:
     of a run; with `most`, the name of an aggregate and a number, only the rows with the most of it, in each
     window and for each value of the first key. If `total` names one, so is a table of its windows merged into
     one, for which they must lie side by side. A part that isn't `wanted` with what ``--set`` gave does not
-    run.
+    run. In a part with `repeats` events count as often as they are delivered.
     """
 
     name: str
@@ -97,6 +101,7 @@ class AppPart:
     most: tuple[str, int] | None = None
     wanted: Callable[[Settings], bool] = lambda settings: True
     total: str = ""
+    repeats: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,9 @@ class Example:
 class App:
     """A field's formats, questions and rules. `kinds` are rules of its own that a rules file may name.
 
+    `event` are the columns that name what a row tells of: of the rows of one event, among the last
+    ``--set duplicates=`` messages of a partition, the first counts, and the others are filtered. A row with a
+    null in one of them is an event by itself.
     `outlets` makes those that are the app's own, such as commands to devices, from what ``--set`` gave.
     `panels` are what its page shows, in this order, below what fired (`apps.page.panels`). Raises
     `ValueError` for a panel of a part that there isn't.
@@ -130,11 +138,14 @@ class App:
     parts: Sequence[AppPart]
     kinds: Mapping[str, type[Rule]] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
+    event: Sequence[str] = ()
     outlets: Callable[[Settings], Sequence[Outlet]] = lambda settings: ()
     panels: Sequence[Panel] = ()
     example: Example | None = None
 
     def __post_init__(self) -> None:
+        if self.event:
+            object.__setattr__(self, "settings", {**self.settings, "duplicates": _DUPLICATES})
         parts = [part.name for part in self.parts]
         for panel in self.panels:
             if panel.part not in parts:

@@ -158,7 +158,11 @@ def write(
         for sink in sinks:
             sink(found, Batch(known["id"], number, again))
 
-    return Running(writer.foreachBatch(hand_on).start(), str(checkpoint))
+    running = Running(writer.foreachBatch(hand_on).start(), str(checkpoint))
+    for sink in sinks:
+        if (beside := getattr(sink, "beside", None)) is not None:
+            beside(running)
+    return running
 
 
 def mode_of(table: DataFrame) -> Mode:

@@ -48,7 +48,7 @@ Sink = Callable[[pa.Table, Batch], None]
 """A function that takes the windows a micro-batch closed, as a table of sketches.
 
 One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that come
-again as they change.
+again as they change. One with a method ``beside(query)`` is given the query when it has begun.
 """
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ...operators.definition.deduplication import MANY
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Alerting, Outlet
 from ...operators.rules.rule import Rule
@@ -47,9 +48,24 @@ class Job:
         return cls(app, form, settings, by_part)
 
     def streams(self, feed: Feed) -> dict[str, Stream]:
-        """The stream of each part that has something to do, by its name."""
+        """The stream of each part that has something to do, by its name.
+
+        Raises `ValueError` for settings that the format, or counting events once, can't do with.
+        """
         rows = self.form.source(feed, self.settings)
-        return {part.name: part.ask(rows).complete() for part in self.parts}
+        once = self._once(rows)
+        return {part.name: part.ask(rows if part.repeats else once).complete() for part in self.parts}
+
+    def _once(self, rows: Stream) -> Stream:
+        """The rows without those of events that were delivered before."""
+        if not self.app.event:
+            return rows
+        told = self.settings["duplicates"]
+        if not told.isdecimal() or int(told) > MANY:
+            raise ValueError(
+                f"--set duplicates={told}: it is a number of messages up to {MANY:,}, or 0 to count all"
+            )
+        return rows.deduplicate(*self.app.event, last=int(told)) if int(told) else rows
 
     @property
     def parts(self) -> list[AppPart]:
@@ -79,8 +95,9 @@ class Job:
 class Live:
     """An app's job on a topic of somebody's, and the group or folder by which it goes on where it ended.
 
-    `state` is the folder where Spark keeps its checkpoints and tables; `stale`, `workers` and `metrics` are
-    the consumer's. `to` is where alerts go. Raises `ValueError` for options that the engine doesn't have.
+    `state` is the folder where Spark keeps its checkpoints and tables; `workers` and `metrics` are the
+    consumer's. `stale` is after how long without any message that is told, `to` where alerts go. Raises
+    `ValueError` for options that the engine doesn't have.
     """
 
     job: Job
@@ -98,8 +115,8 @@ class Live:
             raise ValueError("--state is Spark's; the consumer keeps its state in Kafka")
         if self.engine == "spark" and self.state is None:
             raise ValueError("a live run on Spark goes on from its checkpoints: name --state FOLDER")
-        if self.engine == "spark" and (self.stale or self.metrics or self.workers > 1):
-            raise ValueError("--stale, --metrics and --workers are the consumer's; on Spark leave them out")
+        if self.engine == "spark" and (self.metrics or self.workers > 1):
+            raise ValueError("--metrics and --workers are the consumer's; on Spark leave them out")
 
 
 class Going(Protocol):

@@ -83,7 +83,7 @@ def live(asked: Live) -> Going:
     stack = ExitStack()
     spark = stack.enter_context(_session(asked.state / "temporary"))
     kept: dict[str, Sink] = {name: ParquetSink(asked.state / "tables" / name) for name in streams}
-    queries = _Queries(asked.job, streams, spark, asked.state, asked.to, kept)
+    queries = _Queries(asked.job, streams, spark, asked.state, asked.to, kept, asked.stale)
     return _SparkQueries(queries.start(_IDLE_SECONDS), stack)
 
 
@@ -130,17 +130,20 @@ class _Queries:
     folder: Path
     to: Sequence[Outlet]
     kept: Mapping[str, Sink]
+    stale: str | None = None
 
     def start(self, idle_seconds: float, available_now: bool = False) -> list[Running]:
         """Start all of them."""
         from ...spark_udafs.alerts import AlertSink
         from ...spark_udafs.run import on_spark, write
 
-        found = []
+        found, stale = [], self.stale
         for part in self.job.parts:
             stream, sinks = self.streams[part.name], [self.kept[part.name]]
-            alerting = self.job.alerting(part, self.to)
+            alerting = self.job.alerting(part, self.to, stale)
             if alerting is not None:
+                # That nothing comes is told by the first of them.
+                stale = None
                 sinks.append(AlertSink(stream, alerting, self.folder / "rules" / part.name))
             table = on_spark(stream, self.spark, idle_seconds=idle_seconds)
             checkpoint = self.folder / "checkpoint" / part.name

@@ -230,9 +230,10 @@ APP = App(
     title="Stocks and coins: gains, drops, bands, blocks, unusual volume",
     formats=(BINANCE, COINBASE, POLYGON, ALPACA, TABLE),
     parts=(
-        AppPart("tape", _tape, _tape_rules, at="at", shown=False),
-        AppPart("minutes", _minutes, shown=False),
         AppPart("hours", _hours, _hour_rules, shown=False),
+        # Trades that come twice are told there.
+        AppPart("tape", _tape, _tape_rules, at="at", shown=False, repeats=True),
+        AppPart("minutes", _minutes, shown=False),
         AppPart("movers", _movers),
         AppPart("flow", _flow),
         AppPart("market", _market),
@@ -268,6 +269,7 @@ APP = App(
         "tier1": "",
         "index": _INDEX,
     },
+    event=("event",),
     example=EXAMPLE,
     panels=(
         RankedPanel(

@@ -173,5 +173,6 @@ APP = App(
         RankedPanel("Densest cells of the sky", "nights", "densest", k=5),
     ),
     settings={"known": "", "watch": "", "radius": "2", "flash": "2.5"},
+    event=("object", "alert", "at"),
     example=EXAMPLE,
 )

@@ -182,6 +182,7 @@ APP = App(
         "emergency": "",
         "sentiment": "auto",
     },
+    event=("id",),
     outlets=_emergencies,
     panels=(
         LinesPanel("Posts in five minutes", "volume", "posts"),

@@ -21,15 +21,17 @@ class TooManyIds(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Deduplicate:
-    """Of rows of one id that lie less than `within_us` apart in event time, the first is kept.
+    """Of rows of one id that are close to one another, the first is kept.
 
-    By itself it says so and does nothing: what it takes is known only where rows are judged by their event
-    times (`sketching.once_each`).
+    They are if they lie less than `within_us` apart in event time or, if that is None, if fewer than `last`
+    messages of their partition lie between them. By itself it says so and does nothing: what it takes is
+    known only where rows are judged by their event times (`joins.once_each`).
     """
 
     ids: tuple[str, ...]
-    within_us: int
+    within_us: int | None
     limit: int = MANY
+    last: int | None = None
     verb = "deduplicate"
     drops_rows = True
 
@@ -48,7 +50,17 @@ class Deduplicate:
                 raise TypeError(f"deduplicate: {name!r} is of type {schema[name]}; name its parts one by one")
         if type(self.limit) is not int or self.limit < 1:
             raise ValueError(f"deduplicate: limit is {self.limit!r}; it is a whole number of ids from 1 on")
-        if self.within_us < 1:
+        if (self.within_us is None) == (self.last is None):
+            raise ValueError(
+                "deduplicate: say how far duplicates lie apart at most, either in event time, as in "
+                'within="10m", or in messages of a partition, as in last=100_000'
+            )
+        if self.last is not None and (type(self.last) is not int or not 1 <= self.last <= self.limit):
+            raise ValueError(
+                f"deduplicate: last is {self.last!r}; it is a number of messages from 1 to the limit, "
+                f"{self.limit:,}"
+            )
+        if self.within_us is not None and self.within_us < 1:
             raise ValueError("deduplicate: within is empty; write how far duplicates lie apart at most")
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
@@ -57,4 +69,5 @@ class Deduplicate:
 
     def definition(self) -> list[Any]:
         """As plain JSON: the verb, the columns of the id, the stretch."""
-        return [self.verb, *map(json.dumps, self.ids), f'within="{written(self.within_us)}"']
+        stretch = f"last={self.last}" if self.within_us is None else f'within="{written(self.within_us)}"'
+        return [self.verb, *map(json.dumps, self.ids), stretch]

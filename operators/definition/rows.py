@@ -156,13 +156,15 @@ class RowStream(Reading):
         """
         return self._then(FunctionStep(function, schema, batches))
 
-    def deduplicate(self, *ids: str, within: Duration, limit: int = MANY) -> Self:
+    def deduplicate(
+        self, *ids: str, within: Duration | None = None, last: int | None = None, limit: int = MANY
+    ) -> Self:
         """Keep a row only if none of its id came before it, less than `within` away in event time.
 
         That is what a producer's retries and a repeated delivery need: the first row counts, the others are
-        filtered, in either order of their event times. Each row is compared with all rows of its id that came
-        before, whatever became of those: an id that keeps coming more often than once in `within` counts
-        once. The id is a column, or several together; rows with a null in one are kept.
+        filtered, in either order of their event times, whatever became of those before: an id that keeps
+        coming more often than once in `within` counts once. The id is a column, or several together; rows
+        with a null in one are kept.
 
         It looks at one partition at a time. Duplicates that a producer's key, or its own retries, put into
         one partition are found; the same id in two partitions counts twice. It is exact, for rows that are
@@ -172,10 +174,12 @@ class RowStream(Reading):
         error: give the topic more partitions, choose a shorter `within`, or raise the limit, which is no part
         of the definition.
 
-        A worker that takes a partition up reads those rows again, from an offset that is committed beside its
-        place, and counts nothing of them; keep the topic's retention longer than that stretch, or the run
-        warns that ids may count twice. From this step on event time is judged: rows that a later step
-        filters still move it.
+        With `last` instead of `within` a row is compared with those of the last so many messages of its
+        partition, whatever their times: then windows of days take no more memory than those of seconds.
+
+        A worker that takes a partition up reads those rows again and counts nothing of them; keep the topic's
+        retention longer than that stretch, or the run warns that ids may count twice. From this step on event
+        time is judged: rows that a later step filters still move it.
 
         >>> import polars as pl
         >>> from streamgauge import Stream, StreamTester, count
@@ -185,17 +189,15 @@ class RowStream(Reading):
         >>> StreamTester(once).feed(rows)
         Account(read=3, counted=2, filtered=1, late=0, dead_lettered=0)
 
-        Raises `ValueError` for a `within` that isn't a duration, a limit below 1, columns that don't exist, a
-        second `deduplicate`, and after `group_by` or `agg`, and `TypeError` for ids that aren't names of
-        columns, or are lists or structs.
+        Raises `ValueError` unless one of `within` and `last` is given, for one that is no duration or no
+        number up to the limit, a limit below 1, columns that don't exist, a second `deduplicate`, and after
+        `group_by` or `agg`, and `TypeError` for ids that aren't names of columns, or are lists or structs.
         """
         if self.joined is not None:
             raise ValueError("deduplicate: the stream is joined with another, and pairs are never duplicates")
         if self.looks_back:
-            raise ValueError(
-                "deduplicate: the stream does so already; name all columns of the id in one call"
-            )
-        return self._then(Deduplicate(ids, microseconds(within), limit))
+            raise ValueError("deduplicate: it does so already; name all columns of the id in one call")
+        return self._then(Deduplicate(ids, microseconds(within) if within is not None else None, limit, last))
 
     def join(
         self,

@@ -2,7 +2,8 @@
 
 Whether a row is a duplicate is looked up before anything that depends on more than the rows: late rows, and
 those of a clock that is ahead, are noted like all others, so that reading again finds the same. Only a time
-that can't be true, whatever the clock says, is no time to compare with.
+that can't be true, whatever the clock says, is no time to compare with. Where the last messages are compared,
+offsets stand for the times.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .seen import Seen
 _OLDEST = pl.CompatLevel.oldest()
 _NEVER_US = 1 << 62
 """A wall clock that nothing is ahead of."""
+_ALL = 1 << 62
 
 
 class OnceEach:
@@ -36,7 +38,9 @@ class OnceEach:
         self.before = RowSteps(before, before.columns)
         self._after = RowSteps(after)
         self._ids = step.ids
-        self._seen = Seen(step.within_us, step.limit)
+        self._last = step.last
+        # The last messages are no more than there are: only a stretch of time may hold too many ids.
+        self._seen = Seen(step.last or step.within_us or 0, _ALL if step.last else step.limit)
         self._max_ahead_us, self._delay_us = stream.max_ahead_us, stream.delay_us
         self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
 
@@ -52,8 +56,11 @@ class OnceEach:
         stamps = None if timestamps_ms is None else timestamps_ms[left.numbers]
         broken = broken_clocks(times, stamps, self._max_ahead_us, _NEVER_US)
         ids = [left.frame[name].to_arrow(compat_level=_OLDEST) for name in self._ids]
-        believed = None if broken is None else ~broken
-        found = self._seen.look(ids, times, offsets[left.numbers], believed)
+        places = offsets[left.numbers]
+        at = times if self._last is None else places
+        found = self._seen.look(ids, at, places, None if broken is None else ~broken)
+        if self._last is not None and len(places):
+            self._seen.forget_before(int(places[-1]) + 1)
         return replace(left, duplicate=found)
 
     def drop(self, left: Stepped, times: np.ndarray, refuse: Refuse) -> tuple[Stepped, np.ndarray, int]:
@@ -79,6 +86,8 @@ class OnceEach:
 
     def forget(self, time: PartitionTime) -> None:
         """Forget ids that only late rows could be close to, now that the partition is so far."""
+        if self._last is not None:
+            return
         if self._max_ahead_us < 0 or time.rows == CONFIRMED:  # the time of a young partition may go back
             self._seen.forget_before(time.watermark(self._delay_us) - self._span_us)
 

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from ..definition.durations import Duration, microseconds, written
+from ..definition.durations import Duration, microseconds
 from ..kafka.outgoing import Outgoing
 from ..sinks.sink import ClosedWindow, Folding, Origin, Passed, SinkError, TopicWanted
 from .alert import Alert
 from .fold import Fold, Looks, looks
 from .rule import Rule
+from .stale_feed import StaleFeed
 from .to_output import AlertOutput
 
 
@@ -141,7 +142,9 @@ class _AlertFolding:
     def __init__(self, alerting: Alerting, looks: Looks, partition: int) -> None:
         self._alerting = alerting
         self._fold = Fold(alerting.rules, looks, alerting.app)
-        self._stale = _Stale(alerting) if alerting.stale is not None and partition == 0 else None
+        self._stale: StaleFeed | None = None
+        if alerting.stale is not None and partition == 0:
+            self._stale = StaleFeed(alerting.stale, alerting.app)
         self._memory: str | None = None
 
     def take(self, window: ClosedWindow) -> list[Outgoing]:
@@ -155,7 +158,7 @@ class _AlertFolding:
         said = self._fold.passed(progress.final_us, progress.due_us)
         if said or self._fold.reached != before:
             self._memory = None
-        if self._stale is not None and (stale := self._stale.look(progress)):
+        if self._stale is not None and (stale := self._stale.look(progress.read, progress.now)):
             said, self._memory = [*said, *stale], None
         return self._alerting.tell(said)
 
@@ -178,36 +181,3 @@ class _AlertFolding:
                 f"what {self._alerting.name!r} remembers is damaged ({error!r}), so it isn't known what was "
                 "told; give the sink another name to begin anew"
             ) from None
-
-
-class _Stale:
-    """Tells when nothing has come for long, by the wall clock; a restart begins to wait anew."""
-
-    def __init__(self, alerting: Alerting) -> None:
-        assert alerting.stale is not None
-        self._patience_us = microseconds(alerting.stale)
-        self._app = alerting.app
-        self._known: tuple[int, float] | None = None
-        self.on = False
-
-    def look(self, progress: Passed) -> list[Alert]:
-        """What is to be told now."""
-        if self._known is None:
-            self._known = progress.read, progress.now
-        read, since = self._known
-        if progress.read != read:
-            self._known = progress.read, progress.now
-            was, self.on = self.on, False
-            return [self._alert("cleared", since, progress.now, "messages come again")] if was else []
-        silent_us = int((progress.now - since) * 1e6)
-        if self.on or silent_us <= self._patience_us:
-            return []
-        self.on = True
-        at = since + self._patience_us / 1e6
-        return [self._alert("fired", since, at, f"no message for longer than {written(self._patience_us)}")]
-
-    def _alert(self, state: Any, since: float, at: float, why: str) -> Alert:
-        seconds = self._patience_us / 1e6
-        value = at - since
-        times = int(at * 1e6), int(since * 1e6)
-        return Alert("stale feed", "stale", state, (), *times, value, value, value, seconds, why, self._app)

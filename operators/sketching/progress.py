@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..definition.stream import Stream
+from ..joins.once_each import OnceEach
 from ..joins.pairing import Pairing
 from .accounting import Account
 from .clock import wall_clock
@@ -28,7 +29,8 @@ class Progress:
 
     `replay` is the offset of the first row to recall before `first`, to know the ids that were seen, or the
     rows that wait for partners; `replay_time` the event time there. In a stream of two joined ones, `pairing`
-    is where its rows meet those of the other's partition of the same number.
+    is where its rows meet those of the other's partition of the same number. `once` are the ids that were
+    seen up to `first`, if somebody knows them: nothing is recalled then.
     Of windows by count, `counts` is what groups have in their open windows, from certain offsets on, at which
     deltas end.
     `rest` says how long it has been silent, if it has; `heard` whether a row with an event time has come
@@ -49,6 +51,7 @@ class Progress:
         replay_time: PartitionTime | None = None,
         pairing: Pairing | None = None,
         counts: Iterable[tuple[int, OpenCounts]] = (),
+        once: OnceEach | None = None,
     ) -> None:
         self.stream = stream
         self.input = Input(topic, partition)
@@ -58,11 +61,12 @@ class Progress:
         self.account = Account()
         self._rank = self.input.rank if stream.reads_several else partition
         salt = zlib.crc32(f"{topic}/{partition}/{first}".encode())
-        self._sketcher = Sketcher(stream.of_topic(topic), salt=salt, clock=clock, pairing=pairing)
+        of_topic = stream.of_topic(topic)
+        self._sketcher = Sketcher(of_topic, salt=salt, clock=clock, pairing=pairing, once=once)
         self._fingerprint = stream.fingerprint()
         self.rest: Rest | None = None
         self.heard = False
-        self._begin, self._replay = first, first if replay is None else min(replay, first)
+        self._begin, self._replay = first, first if replay is None or once else min(replay, first)
         self._recalled = self._replay
         self._told: tuple[int, PartitionTime, Rest | None] | None = None
         self._replay_time = replay_time or PartitionTime()
@@ -92,6 +96,11 @@ class Progress:
         if self._sketcher.timed:
             self.heard = True
             self.rest = None
+
+    @property
+    def once(self) -> OnceEach | None:
+        """The ids that were seen up to `next`, in a stream that counts each once."""
+        return self._sketcher.once
 
     @property
     def kept_bytes(self) -> int:

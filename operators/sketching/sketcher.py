@@ -19,7 +19,7 @@ from ...sketches.core.held import held_bytes
 from ..definition.stream import Stream
 from ..definition.windows import EARLIEST, ByCount, Session
 from ..joins.meeting import Meeting, OnTime, Tally
-from ..joins.once_each import once_each
+from ..joins.once_each import OnceEach, once_each
 from ..joins.pairing import Pairing
 from ..table.schema import schema_of
 from .accounting import Account
@@ -44,7 +44,8 @@ class Sketcher:
 
     `salt` seeds the families that draw random numbers, differently for each table taken. Give each sketcher
     of a stream a salt of its own, such as a hash of its partition and first offset. `pairing` is where the
-    rows of two joined streams meet. `timed` says whether the last rows had any with an event time.
+    rows of two joined streams meet, `once` the ids that the partition has seen, if somebody knows them.
+    `timed` says whether the last rows had any with an event time.
 
     >>> from datetime import datetime
     >>> from streamgauge.operators.definition.aggregates import count
@@ -63,12 +64,13 @@ class Sketcher:
         salt: int = 0,
         clock: Callable[[], float] = wall_clock,
         pairing: Pairing | None = None,
+        once: OnceEach | None = None,
     ) -> None:
         window = stream.complete().window
         assert window is not None
         self._window = window
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
-        self._once = once_each(stream)
+        self._once = once or once_each(stream)
         self._meeting = None if pairing is None else Meeting(stream, pairing)
         before = self._once or self._meeting
         self._steps = RowSteps(stream) if before is None else before.before
@@ -149,6 +151,11 @@ class Sketcher:
         That is ids that were seen, rows that wait, and the places of groups in their open windows by count.
         """
         return sum(kept.size for kept in (self._once, self._meeting, self._counts) if kept is not None)
+
+    @property
+    def once(self) -> OnceEach | None:
+        """The ids that it has seen, in a stream that counts each once."""
+        return self._once
 
     @property
     def count_bytes(self) -> int:

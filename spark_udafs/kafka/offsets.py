@@ -33,26 +33,29 @@ class Known:
 
     def floored(self, watermark_us: int) -> Known:
         """The same with windows up to a watermark closed, whatever this partition has seen."""
-        offset, time = self.position.offset, self.position.time
+        time = self.position.time
         if watermark_us <= time.closed_us:
             return self
-        return replace(self, position=Position(offset, replace(time, closed_us=watermark_us)))
+        return replace(self, position=replace(self.position, time=replace(time, closed_us=watermark_us)))
 
     def moved(self, offset: int) -> Known:
         """The same, of another offset between which and this one there is no message."""
-        return replace(self, position=Position(offset, self.position.time))
+        return replace(self, position=replace(self.position, offset=offset))
 
     def to_list(self) -> list[int]:
         """As plain JSON."""
-        return [self.position.offset, *astuple(self.account), *self.position.time.to_list()]
+        position = self.position
+        replay = [] if position.replay is None else [position.replay]
+        return [position.offset, *astuple(self.account), *position.time.to_list(), *replay]
 
     @classmethod
     def from_list(cls, found: Iterable[int]) -> Known:
         """From plain JSON."""
-        offset, read, counted, filtered, late, dead, *time = map(int, found)
-        if len(time) != _TIME:
-            raise ValueError(f"a partition's event time is {_TIME} numbers, got {len(time)}")
-        position = Position(offset, PartitionTime(*time))
+        offset, read, counted, filtered, late, dead, *rest = map(int, found)
+        time, replay = rest[:_TIME], rest[_TIME:]
+        if len(time) != _TIME or len(replay) > 1:
+            raise ValueError(f"a partition's event time is {_TIME} numbers, got {len(rest)}")
+        position = Position(offset, PartitionTime(*time), replay[0] if replay else None)
         return cls(position, Account(read, counted, filtered, late, dead))
 
 

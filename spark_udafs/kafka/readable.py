@@ -17,10 +17,20 @@ def check_sketched(stream: Stream) -> None:
         )
 
 
+def check_rows(stream: Stream) -> None:
+    """Raise `ValueError` for a stream whose rows, given one by one, would not be those that count."""
+    if stream.looks_back:
+        raise ValueError(
+            'emit "rows": the stream has deduplicate(), which counts rows once where they are sketched; ask '
+            "for its table by on_spark, or leave deduplicate() out and use Spark's own "
+            "dropDuplicatesWithinWatermark"
+        )
+
+
 def check_readable(stream: Stream) -> None:
     """Raise `ValueError` for a stream of several topics, or one that needs what no task keeps.
 
-    That is rows of earlier batches, tables, and windows that are not side by side, which the consumer alone
+    That is rows of another stream, tables, and windows that are not side by side, which the consumer alone
     merges. Raises `TypeError` for a stream of frames.
     """
     if stream.joined is not None:
@@ -42,11 +52,6 @@ def check_readable(stream: Stream) -> None:
         raise ValueError(
             f"on_spark: the stream is joined with the table {stream.tables[0].topic!r}, which Spark's tasks "
             "don't keep; run it by .run(...), or join DataFrames in Spark and give sketch() the result"
-        )
-    if stream.looks_back:
-        raise ValueError(
-            "on_spark: the stream has deduplicate(), which Spark's tasks have no state for; run it by "
-            ".run(...), or give sketch() a DataFrame after Spark's own dropDuplicatesWithinWatermark"
         )
     if stream.window is not None and not isinstance(stream.window, Tumbling):
         told = " ".join(stream.window.definition().values())

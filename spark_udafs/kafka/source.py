@@ -44,7 +44,7 @@ from .cluster import Cluster
 from .offsets import Known, Offsets, TopicPartition, last_window_end, share
 from .options import KafkaOptions
 from .pace import Pace
-from .readable import check_readable
+from .readable import check_readable, check_rows
 from .tasks import columns_of, group_of, plan_tasks, read_task
 
 NAME = "streamgauge-kafka"
@@ -77,7 +77,10 @@ class KafkaSketchSource(DataSource):
         return KafkaStreamReader(self._parsed().unbounded())
 
     def _parsed(self) -> KafkaOptions:
-        return KafkaOptions.parse(self.options, self.stream, self.settings)
+        options = KafkaOptions.parse(self.options, self.stream, self.settings)
+        if options.emit == "rows" and options.stream is not None:
+            check_rows(options.stream)
+        return options
 
 
 def bound(stream: Stream, settings: Mapping[str, Any]) -> type[KafkaSketchSource]:

@@ -27,7 +27,7 @@ from ..merge.plan import partials_of
 from .cluster import Report
 from .offsets import Known, Offsets, TopicPartition
 from .options import KafkaOptions
-from .workers import Letters, reading, remarks_on, report_known, settle
+from .workers import Letters, ids_seen, keep_ids, reading, remarks_on, replay_from, report_known, settle
 
 BATCH_MESSAGES = 200_000
 """How many messages are decoded and sketched at a time."""
@@ -192,10 +192,14 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
         progress = intake.progress[Input(*r.place)]
         again = sum((delta.account for delta in intake.ready), Account())
         delta = progress.delta()
-        known = Known(Position(r.end, delta.time), r.known.account + again + delta.account)
+        # Only ids need rows to be read again; without them the place says it all.
+        replay = delta.replay if options.stream.looks_back else None
+        known = Known(Position(r.end, delta.time, replay), r.known.account + again + delta.account)
         total += known.account
         messages += delta.account.read
         letters.deliver()
+        if task.query and progress.once is not None and progress.reads_from == r.end:
+            keep_ids(options, task.query, r.place, r.end, progress.once)
         if task.query:
             report_known(options, group_of(options, task.query), r.place, Report(task.query, known))
         if delta.table is not None:
@@ -215,9 +219,14 @@ def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> I
     first = min(known.position.offset, r.start)
     # Rows that were counted before are cut off; only their account and event time are wanted.
     clock = task.clock_us / 1e6
-    progress = Progress(stream, *where, first, replace(known.position.time), lambda: clock)
+    once, replay = None, known.position.replay
+    if stream.looks_back and replay is not None and replay < first:
+        once = ids_seen(options, task.query, r.place, first)
+        replay = replay_from(options, r.place, replay, first) if once is None else None
+    time = replace(known.position.time)
+    progress = Progress(stream, *where, first, time, lambda: clock, replay, once=once)
     intake.begin(progress, [r.start] * (first < r.start))
-    for messages in reading(options, r.place, first, r.end, BATCH_MESSAGES):
+    for messages in reading(options, r.place, progress.reads_from, r.end, BATCH_MESSAGES):
         intake.take(stream.kafka_source, messages)
         letters.take(intake, r.start)
     intake.pass_to(where, r.end)

@@ -1,7 +1,8 @@
-"""What a worker's process keeps between micro-batches: its connections.
+"""What a worker's process keeps between micro-batches: its connections, and the ids that were seen.
 
 Spark gives a process one task after another. Readers stay connected and keep what they have fetched ahead; if
-a partition's next range goes to another process, that costs one seek.
+a partition's next range goes to another process, that costs one seek. Ids are kept to save work alone: where
+they aren't at hand, the rows before the range are read once more.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from ...operators.definition.sources import KafkaSource
 from ...operators.formats.messages import Messages
+from ...operators.joins.once_each import OnceEach
 from ...operators.kafka.clients import LIBRARY_LOG, producer_config
 from ...operators.kafka.faults import may_pass, passing
 from ...operators.kafka.outgoing import Outgoing
@@ -26,7 +28,7 @@ from ...operators.kafka.sending import Faults, produce
 from ...operators.sketching.dead_letters import LARGEST_LETTER, DeadLetter
 from ...operators.sketching.intake import Intake
 from ...operators.sketching.remarks import Remarks
-from .cluster import Report, group_refused, report, reporting_consumer
+from .cluster import Cluster, Report, group_refused, report, reporting_consumer
 from .kept import Kept
 from .offsets import TopicPartition
 from .options import KafkaOptions
@@ -45,6 +47,7 @@ _readers: Kept[Reader] = Kept(_MOST_READERS, lambda reader: reader.close())
 _reporters: Kept[Any] = Kept(_MOST_OTHERS, lambda reporter: reporter.close())
 # Everything that a producer was given has arrived by the time it is put back.
 _producers: Kept[Producer] = Kept(_MOST_OTHERS, lambda producer: producer.purge())
+_seen: Kept[tuple[int, OnceEach]] = Kept(_MOST_READERS, lambda seen: None)
 _remarks: dict[Any, Remarks] = {}
 
 
@@ -95,6 +98,39 @@ def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
     if key not in _remarks:
         _remarks[key] = Remarks(topic, options.stream.source.members, options.dead_letter_topic)
     return _remarks[key]
+
+
+def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: int) -> OnceEach | None:
+    """The ids that a query has seen in a partition up to an offset, if this process has them.
+
+    They are the caller's from then on: a task that fails leaves none that are half noted.
+    """
+    found = _seen.take((_identity(options), query, place))
+    return found[1] if found is not None and found[0] == offset else None
+
+
+def keep_ids(options: KafkaOptions, query: str, place: TopicPartition, offset: int, seen: OnceEach) -> None:
+    """Keep the ids that a query has seen in a partition up to an offset."""
+    _seen.put((_identity(options), query, place), (offset, seen))
+
+
+def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start: int) -> int:
+    """Where to read rows again to know their ids: the offset `wanted`, or the first that the topic still has.
+
+    That is at most `start`. Warns of ids that the topic no longer has.
+    """
+    cluster = Cluster(options)
+    low = cluster.beginnings([place])[place]
+    cluster.close()
+    if low > wanted:
+        log.warning(
+            "%s-%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give "
+            "the topic a retention that is longer than what deduplicate() looks back",
+            *place,
+            wanted,
+            min(low, start) - 1,
+        )
+    return min(max(wanted, low), start)
 
 
 def settle() -> None:

@@ -10,6 +10,7 @@ venue     where; null where the feed doesn't say
 seq       the trade's number, as its symbol's numbers rise at its venue
 span      seconds that the row covers: 0 of a trade, 86,400 of a day
 adjusted  the close as adjusted later; split  into how many shares each became on that day
+event     what names the trade, by its number, or the bar, by all that it says; null of a trade without number
 
 A number that can't be read makes its message a dead letter. Messages that are neither trade nor bar are
 filtered.
@@ -25,6 +26,7 @@ from ....operators.definition.stream import Stream
 
 TIME = pl.Datetime("us", "UTC")
 DAY = 86_400
+_OF_BAR = ("price", "open", "high", "low", "size")
 _ISO = "%Y-%m-%dT%H:%M:%S%.6fZ"
 
 COLUMNS = {
@@ -58,9 +60,16 @@ def told(stream: Stream, **given: pl.Expr) -> Stream:
         }
     )
     prices = {name: pl.coalesce(name, "price") for name in ("open", "high", "low")}
+    where = ("symbol", pl.col("venue").fill_null(""), pl.col("at").cast(pl.Int64))
+    trade = pl.concat_str(*where, "seq", separator=" ")
+    # Rows of prices without extremes may be trades, of which several may be alike.
+    bar = pl.when(pl.col("high").is_not_null()).then(
+        pl.concat_str(*where, "span", *(pl.col(name).fill_null(0) for name in _OF_BAR), separator=" ")
+    )
     value = pl.col("price") * pl.col("size")
     return rows.filter(pl.col("price") > 0).with_columns(
         **prices,
+        event=pl.when(pl.col("kind") == "trades").then(trade).otherwise(bar),
         value=value,
         bought=pl.when(pl.col("side") == "buy").then(pl.col("size")),
         sold=pl.when(pl.col("side") == "sell").then(pl.col("size")),

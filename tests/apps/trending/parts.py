@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,10 +15,11 @@ from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.outcome import AlertList
 
 MINUTE = timedelta(minutes=1)
+_NUMBERS = itertools.count()
 
 
 def post(at: datetime, author: str, text: str = "", *tags: str, **more: Any) -> dict[str, Any]:
-    told = {"id": f"{author}/{at.timestamp()}", "kind": "post", "author": author, "lang": "en"}
+    told = {"id": f"{author}/{next(_NUMBERS)}", "kind": "post", "author": author, "lang": "en"}
     return {**told, "created_at": at.isoformat(), "text": text, "tags": tags, **more}
 
 

@@ -30,7 +30,6 @@ from streamgauge.operators.sketching.remarks import Remarks
 from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
 from streamgauge.operators.testing import StreamTester
-from streamgauge.spark_udafs.kafka.source import bound
 
 from .orders import SCHEMA, START_US, Expected, cuts, expected, orders, random_orders
 
@@ -88,11 +87,13 @@ class Restarted:
         return Expected(account, {start: [n, total] for start, n, total in rows})
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_each_id_counts_once_wherever_batches_are_cut_and_workers_die(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "last"), [*((seed, None) for seed in range(8)), (8, 60), (9, 60), (10, 7), (11, 2_000)]
+)
+def test_each_id_counts_once_wherever_batches_are_cut_and_workers_die(seed: int, last: int | None) -> None:
     random = np.random.default_rng(1_000 + seed)
     rows = random_orders(seed, 700)
-    worker, done = Restarted(rows, orders()), 0
+    worker, done = Restarted(rows, orders(last=last)), 0
     while done < len(rows):
         for low, high in cuts(random, int(random.integers(1, 60)), 2):
             worker.read(min(done + low, len(rows)), min(done + high, len(rows)))
@@ -107,10 +108,10 @@ def test_each_id_counts_once_wherever_batches_are_cut_and_workers_die(seed: int)
         else:
             done = worker.progress.next
     worker.deliver()
-    wanted = expected(rows, NOW_US)
+    wanted = expected(rows, NOW_US, last)
     assert worker.found() == wanted
     told = wanted.account
-    assert min(told.counted, told.filtered) > 150 and min(told.late, told.dead_lettered) > 3
+    assert min(told.counted, told.filtered) > 120 and min(told.late, told.dead_lettered) > 3
     assert worker.recalled > 0
 
 
@@ -125,6 +126,21 @@ def test_what_must_be_read_again_grows_with_the_stretch_and_not_with_the_stream(
         assert end.replay is not None and end.offset - end.replay < 400
     assert worker.progress._sketcher._once is not None
     assert len(worker.progress._sketcher._once._seen) <= 256  # of more than 2,000
+
+
+def test_the_last_messages_are_all_that_is_kept_and_read_again_however_long_windows_are() -> None:
+    rows = [{"id": number, "n": 0, "at": START_US + number} for number in range(5_000)]
+    source = Stream.from_batches(SCHEMA, time=pl.from_epoch("at", time_unit="us"))
+    worker = Restarted(
+        rows, source.deduplicate("id", last=100).tumbling("1d").agg(rows=count(), total=sum("n"))
+    )
+    for low in range(0, len(rows), 50):
+        worker.read(low, low + 50)
+        worker.deliver()
+        end = worker.deltas[-1].end
+        assert end.replay is not None and end.offset - end.replay <= 100 + 100 // 8 + 1
+    assert worker.progress._sketcher._once is not None
+    assert len(worker.progress._sketcher._once._seen) <= 256
 
 
 def test_a_message_of_which_one_row_fails_after_its_ids_were_compared_is_refused_whole() -> None:
@@ -226,6 +242,9 @@ def test_where_to_recall_from_is_committed_and_unknown_where_nobody_knew() -> No
         (lambda rows: rows.deduplicate(within="1m"), "name the column of the id"),
         (lambda rows: rows.deduplicate(pl.col("id"), within="1m"), "is not a name"),
         (lambda rows: rows.deduplicate("id", within="0s"), "within is empty"),
+        (lambda rows: rows.deduplicate("id"), "say how far duplicates lie apart"),
+        (lambda rows: rows.deduplicate("id", within="1m", last=9), "say how far duplicates lie apart"),
+        (lambda rows: rows.deduplicate("id", last=0), "last is 0; it is a number of messages"),
         (lambda rows: rows.deduplicate("id", within="1m", limit=0), "limit is 0"),
         (lambda rows: rows.deduplicate("id", within="soon"), "is not a duration"),
         (lambda rows: rows.deduplicate("id", within="1m").deduplicate("n", within="1m"), "does so already"),
@@ -249,10 +268,3 @@ def test_another_id_or_stretch_is_a_change_of_the_definition() -> None:
     assert differences(asked, other) == [
         'step 2 changed from deduplicate("id", within="30s") to deduplicate("id", within="1m")'
     ]
-
-
-def test_spark_has_no_state_for_ids_and_says_what_to_do() -> None:
-    rows = Stream.from_kafka("orders", value=VALUE, time=pl.from_epoch("at", time_unit="ms"))
-    stream = rows.deduplicate("id", within="1m").tumbling("1m").agg(rows=count())
-    with pytest.raises(ValueError, match="dropDuplicatesWithinWatermark"):
-        bound(stream, {})

@@ -1,0 +1,46 @@
+"""Telling that nothing comes any more, by the wall clock."""
+
+from __future__ import annotations
+
+from ..definition.durations import Duration, microseconds, written
+from .alert import Alert, State
+
+
+class StaleFeed:
+    """Tells when no message has come for longer than `patience`, and when messages come again.
+
+    `on` is whether it told the first and not yet the second. A restart begins to wait anew.
+
+    >>> feed = StaleFeed("1m")
+    >>> looks = [feed.look(read, now) for read, now in ((5, 0.0), (5, 61.0), (5, 70.0), (6, 90.0))]
+    >>> [[alert.state for alert in found] for found in looks]
+    [[], ['fired'], [], ['cleared']]
+    """
+
+    def __init__(self, patience: Duration, app: str = "") -> None:
+        self._patience_us = microseconds(patience)
+        self._app = app
+        self._known: tuple[int, float] | None = None
+        self.on = False
+
+    def look(self, read: int, now: float) -> list[Alert]:
+        """What is to be told, if so many messages have come until now (seconds since 1970)."""
+        if self._known is None:
+            self._known = read, now
+        before, since = self._known
+        if read != before:
+            self._known = read, now
+            was, self.on = self.on, False
+            return [self._alert("cleared", since, now, "messages come again")] if was else []
+        silent_us = int((now - since) * 1e6)
+        if self.on or silent_us <= self._patience_us:
+            return []
+        self.on = True
+        at = since + self._patience_us / 1e6
+        return [self._alert("fired", since, at, f"no message for longer than {written(self._patience_us)}")]
+
+    def _alert(self, state: State, since: float, at: float, why: str) -> Alert:
+        seconds = self._patience_us / 1e6
+        value = at - since
+        times = int(at * 1e6), int(since * 1e6)
+        return Alert("stale feed", "stale", state, (), *times, value, value, value, seconds, why, self._app)
