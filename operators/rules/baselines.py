@@ -7,6 +7,8 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from .zones import local_us
+
 Memory = dict[str, Any]
 
 _HOUR_US = 3_600_000_000
@@ -36,12 +38,12 @@ class Baseline(Protocol):
         """Whether a key that comes anew might as well have this memory."""
 
 
-def baseline(against: str, rows: int, over_us: int) -> Baseline:
-    """The baseline of that name, over a number of rows or over a length of time."""
+def baseline(against: str, rows: int, over_us: int, zone: str = "UTC") -> Baseline:
+    """The baseline of that name, over a number of rows or a length of time; hours are those of a zone."""
     if against == "ewma":
         return Ewma(2 / (rows + 1))
     return (
-        OfHours(2 / (rows + 1))
+        OfHours(2 / (rows + 1), zone)
         if against == "hour"
         else Rows(against, 1 if against == "last" else rows, over_us)
     )
@@ -135,17 +137,18 @@ class Ewma:
 
 @dataclass(frozen=True)
 class OfHours:
-    """An exponentially weighted mean of each hour of the day (UTC), to which every day adds one row."""
+    """An exponentially weighted mean of each hour of a zone's day, to which every day adds one row."""
 
     weight: float
+    zone: str = "UTC"
 
     def look(self, memory: Memory, at_us: int) -> Past | None:
         """See `Baseline`."""
-        return Ewma(self.weight).look(memory.get(_hour(at_us), {}), at_us)
+        return Ewma(self.weight).look(memory.get(self._hour(at_us), {}), at_us)
 
     def learn(self, memory: Memory, at_us: int, value: float) -> None:
         """See `Baseline`."""
-        Ewma(self.weight).learn(memory.setdefault(_hour(at_us), {}), at_us, value)
+        Ewma(self.weight).learn(memory.setdefault(self._hour(at_us), {}), at_us, value)
 
     def of_constant(self, value: float, windows: int) -> Memory:
         """See `Baseline`."""
@@ -155,7 +158,6 @@ class OfHours:
         """See `Baseline`."""
         return all(Ewma(self.weight).is_constant(part, value) for part in memory.values())
 
-
-def _hour(at_us: int) -> str:
-    # A window that ends at six is of the hour before.
-    return str((at_us - 1) // _HOUR_US % 24)
+    def _hour(self, at_us: int) -> str:
+        # A window that ends at six is of the hour before.
+        return str(local_us(at_us - 1, self.zone) // _HOUR_US % 24)

@@ -13,6 +13,7 @@ from .baselines import Baseline, baseline
 from .figure import Figure, number
 from .row import Row
 from .rule import LimitRule, Measured
+from .zones import zone_of
 
 Against = Literal["mean", "ewma", "hour", "last", "first", "low", "high"]
 By = Literal["difference", "distance", "times", "percent", "z", "deviation", "poisson"]
@@ -24,8 +25,8 @@ class Change(LimitRule):
 
     against
         What it is compared with: the ``"mean"`` of the rows before, ``"ewma"`` (their exponentially weighted
-        mean), ``"hour"`` (the mean of earlier rows of the same hour of the day in UTC), the ``"last"`` row,
-        or the ``"first"``, the ``"low"`` or the ``"high"`` of the rows before.
+        mean), ``"hour"`` (the mean of earlier rows of the same hour of the day), the ``"last"`` row, or
+        the ``"first"``, the ``"low"`` or the ``"high"`` of the rows before.
     over
         How much of the past: a number of rows, or a duration such as ``"24h"``. Of "ewma" it is the span, a
         number of rows n with weight 2/(n + 1); of "hour" the span in days.
@@ -36,6 +37,8 @@ class Change(LimitRule):
         count is above what it would be if only chance had changed it, by Anscombe's 2(√(x+⅜) − √(μ+⅜)).
     warm
         How many rows of the past there must be before anything is said.
+    zone
+        Whose hours of the day they are, such as ``"America/New_York"``; UTC's unless given.
     least
         The support: with a value below it, nothing is past the limit.
 
@@ -52,6 +55,7 @@ class Change(LimitRule):
     over: int | Duration = field(default=12, kw_only=True)
     by: By = field(default="z", kw_only=True)
     warm: int = field(default=1, kw_only=True)
+    zone: str = field(default="UTC", kw_only=True)
     least: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -73,13 +77,17 @@ class Change(LimitRule):
                 f"{self._where}: by={self.by!r} needs a spread, which against={self.against!r} doesn't have; "
                 "write by='difference', 'distance', 'times' or 'percent'"
             )
+        try:
+            zone_of(self.zone)
+        except ValueError as error:
+            raise ValueError(f"{self._where}: {error}") from None
         if type(self.warm) is not int or self.warm < 1:
             raise ValueError(f"{self._where}: warm is {self.warm!r}; it is a whole number from 1 on")
 
     @cached_property
     def _baseline(self) -> Baseline:
         over_us = 0 if isinstance(self.over, int) else self._duration("over")
-        return baseline(self.against, self.over if isinstance(self.over, int) else 0, over_us)
+        return baseline(self.against, self.over if isinstance(self.over, int) else 0, over_us, self.zone)
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from ....operators.rules.alert import Alert
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, RuleState
-from .sessions import AUCTION_SECONDS, Hours, Moment, day_of, local, zone_of
+from ....operators.rules.zones import zone_of
+from .sessions import AUCTION_SECONDS, Hours, Moment, day_of, local
 from .splits import Opening, Split, split
 
 DAY = 86_400

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from ....operators.rules.zones import local_us
 
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600, 86_400
 AUCTION_SECONDS = 60
@@ -62,28 +62,10 @@ def local(at_us: int, zone: str) -> Moment:
     >>> local(1_577_975_400_000_000, "America/New_York")
     Moment(day=18263, second=34200.0)
     """
-    shifted = at_us + _offset(at_us // (900 * _SECOND), zone) * _SECOND
+    shifted = local_us(at_us, zone)
     return Moment(shifted // (_DAY * _SECOND), shifted % (_DAY * _SECOND) / _SECOND)
 
 
 def day_of(at_us: int) -> Moment:
     """A whole day, named by its date at midnight UTC."""
     return Moment(at_us // (_DAY * _SECOND), 0.0)
-
-
-@lru_cache(maxsize=4096)
-def _offset(quarter: int, zone: str) -> int:
-    # Offsets change on quarters of an hour.
-    at = datetime.fromtimestamp(quarter * 900, UTC).astimezone(zone_of(zone))
-    found = at.utcoffset()
-    assert found is not None
-    return int(found.total_seconds())
-
-
-@lru_cache(maxsize=16)
-def zone_of(name: str) -> ZoneInfo:
-    """A time zone by its name. Raises `ValueError`."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"zone is {name!r}; write one such as America/New_York or UTC") from None

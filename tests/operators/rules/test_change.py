@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -103,6 +106,24 @@ def test_ewma_and_the_hours_of_the_day() -> None:
             else:
                 assert found[number] is None
         assert some > 100
+
+
+def test_the_hours_are_those_of_a_zone_when_its_clocks_change() -> None:
+    """Volume is high from 9 to 10 in New York: in UTC that is another hour from 2026-03-08 on."""
+    rule = Change("c", value="v", above=3, by="times", against="hour", over=20, warm=3, every=True)
+    rows, start = [], datetime(2026, 3, 2, tzinfo=UTC)
+    for number in range(14 * 24):
+        at = start + timedelta(hours=number)
+        busy = at.astimezone(ZoneInfo("America/New_York")).hour == 9
+        begin = int(at.timestamp()) * 1_000_000
+        rows.append(Row({}, begin, begin + HOUR, {"v": 100.0 if busy else 5.0}))
+    span = rows[0].start_us, rows[-1].at_us, HOUR
+    assert not list((here := replace(rule, zone="America/New_York")).window(here.begin(), rows, *span))
+    told = [alert.at_us for alert in rule.window(rule.begin(), rows, *span)]
+    first = int(datetime(2026, 3, 8, 14, tzinfo=UTC).timestamp()) * 1_000_000
+    assert told[0] == first
+    with pytest.raises(ValueError, match="'c': zone is 'Mars'; write one such as"):
+        Change("c", value="v", above=3, zone="Mars")
 
 
 def test_nothing_is_said_of_nothing_and_with_too_little_support() -> None:

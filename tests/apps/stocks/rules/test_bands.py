@@ -29,16 +29,78 @@ NOW, THEN = (date(year, 6, 1).toordinal() - date(1970, 1, 1).toordinal() for yea
         (50.0, 1, EARLY, NOW, 95, 105),
         (50.0, 1, EARLY, THEN, 90, 110),
         (50.0, 2, LATE, THEN, 80, 120),
+        (0.75, 1, NOON, NOW, 80, 120),
+        (3.0, 2, LATE, NOW, 60, 140),
+        (3.01, 2, LATE, NOW, 90, 110),
+        (50.0, 1, LATE - 61, NOW, 95, 105),
+        (50.0, 1, LATE - 60, NOW, 90, 110),
+        (50.0, 2, EARLY + 839, THEN, 80, 120),
+        (50.0, 2, EARLY + 840, THEN, 90, 110),
     ],
 )
 def test_the_plan_s_table(close, tier, at, day_, lower, upper) -> None:
     assert bands(100.0, close, tier, day_, at)[:2] == (lower, upper)
 
 
-@pytest.mark.parametrize(("reference", "wanted"), [(0.5, (0.35, 0.65)), (0.1, (0.02, 0.18))])
-def test_pennies(reference: float, wanted: tuple) -> None:
-    found = bands(reference, 0.5, 2, NOW, NOON)
+@pytest.mark.parametrize(
+    ("reference", "at", "wanted"),
+    [
+        # The lesser of $0.15 and 75 %: 75 % of $0.20 is $0.15.
+        (0.5, NOON, (0.35, 0.65)),
+        (0.2, NOON, (0.05, 0.35)),
+        (0.12, NOON, (0.03, 0.21)),
+        (0.1, NOON, (0.02, 0.18)),
+        # Doubled: $0.30 or 150 %, and no price is below nothing.
+        (0.5, LATE, (0.2, 0.8)),
+        (0.1, LATE, (0.0, 0.25)),
+    ],
+)
+def test_pennies(reference: float, at: float, wanted: tuple) -> None:
+    found = bands(reference, 0.7499, 2, NOW, at)
     assert found[:2] == pytest.approx(wanted, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("opens", "closing"),
+    [
+        ("2026-03-06T14:30:00", "2026-03-06T20:34:59"),  # in winter
+        ("2026-03-09T13:30:00", "2026-03-09T19:34:59"),  # the Monday after clocks went forward
+        ("2026-10-30T13:30:00", "2026-10-30T19:34:59"),
+        ("2026-11-02T14:30:00", "2026-11-02T20:34:59"),  # the Monday after they went back
+    ],
+)
+def test_the_hours_are_new_york_s_when_clocks_change(opens: str, closing: str) -> None:
+    rule = PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK)
+    first, last = trade(opens, 100.0), trade(closing, 94.0)
+    # 6 % is past the band of 5 % until 15:34:59, and within that of 10 % from 15:35:00 on.
+    assert [one.at_us for one in told(rule, [first, last]) if one.state == "fired"] == [last.at_us]
+    assert not told(rule, [first, trade(closing.replace("34:59", "35:00"), 94.0)])
+    before = trade(opens.replace("30:00", "29:59"), 100.0)
+    assert not told(rule, [before, first]) and not told(
+        rule, [before, trade(closing[:11] + "22:00:00", 50.0)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("trades", "past"),
+    [
+        # (100 + 101.9) / 2 = 100.95 is less than 1 % away: the band stays at 105.
+        ([("14:00:00", 100.0), ("14:01:00", 101.9), ("14:01:10", 105.0)], True),
+        # (100 + 102.1) / 2 = 101.05 is more: the band is 106.1.
+        ([("14:00:00", 100.0), ("14:01:00", 102.1), ("14:01:10", 105.0)], False),
+        ([("14:00:00", 100.0), ("14:01:00", 102.1), ("14:01:10", 106.1)], True),
+        # 100 stands for 30 s; then the mean is (100 + 2 · 104) / 3 = 102.67, and the band 107.8.
+        ([("14:00:00", 100.0), ("14:00:10", 104.0), ("14:00:20", 104.0), ("14:00:29", 105.0)], True),
+        ([("14:00:00", 100.0), ("14:00:10", 104.0), ("14:00:20", 104.0), ("14:00:30", 105.0)], False),
+        # After five minutes the first trade is no part of the mean: it is 102, and the band 107.1.
+        ([("14:00:00", 100.0), ("14:04:50", 102.0), ("14:05:00", 106.2)], True),
+        ([("14:00:00", 100.0), ("14:04:50", 102.0), ("14:05:01", 106.2)], False),
+    ],
+)
+def test_the_reference_by_hand(trades: list[tuple[str, float]], past: bool) -> None:
+    rows = [trade(f"2026-06-02T{at}", price) for at, price in trades]
+    found = told(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), rows)
+    assert [one.at_us for one in found] == ([rows[-1].at_us] if past else [])
 
 
 def test_a_trade_at_the_band_is_told_and_cleared() -> None:
