@@ -25,8 +25,9 @@ class DemoReport:
             yield Rule(style="dim")
             yield AppReport(app_of(name), result)
             missing = [one for one in result["put_in"] if not one["told"]]
-            if result["put_in"] and not missing:
-                yield Text(f"All {len(result['put_in'])} events that were put in were told.", style="green")
+            if (events := len(result["put_in"])) and not missing:
+                told = f"All {events} events that were" if events > 1 else "The event that was"
+                yield Text(f"{told} put in {'were' if events > 1 else 'was'} told.", style="green")
             for one in missing:
                 key = "" if one["key"] is None else f" of {one['key']}"
                 yield Text(plain(f"Not told: {one['rule']}{key}."), style="bold red")

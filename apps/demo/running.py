@@ -16,14 +16,13 @@ from typing import Any
 from rich.console import Console
 
 from ...operators.kafka.topics import admin, ensure_topic
-from ...operators.rules.alerting import Outlet
 from ...operators.table.jsonable import jsonable
 from ..app import App, Feed
 from ..ending import in_order
 from ..page.beside import PageBeside, ShownRun
 from ..replay.process import Replay
 from ..running.asked import Job
-from ..running.outcome import AlertList, Outcome
+from ..running.outcome import Outcome
 from ..running.replaying import ENGINES, broker, result
 from ..stage import stage
 from .kernels import ready
@@ -57,7 +56,6 @@ class AppDemo:
         assert app.example is not None
         self.feed, self.engine = feed, engine
         self.job = Job.of(app, app.example.format, app.example.settings)
-        self.told = AlertList()
         followed = feed if engine == "local" else None
         self.shown = ShownRun(self.job, self.job.streams(feed), followed)
         self.found: Future[Outcome] = Future()
@@ -74,7 +72,7 @@ class AppDemo:
     def look(self) -> AppLook:
         """What it has come to."""
         sent = 0 if self._replay is None else self._replay.sent
-        return AppLook(self.job.app.name, self.engine, sent, self.told.alerts)
+        return AppLook(self.job.app.name, self.engine, sent, self.shown.alerts.alerts)
 
     def end(self) -> None:
         """End it, whatever it does, and wait for that."""
@@ -94,8 +92,7 @@ class AppDemo:
 
     def _run(self) -> None:
         try:
-            to: list[Outlet] = [self.told, self.shown.alerts]
-            engine = ENGINES[self.engine]
+            engine, to = ENGINES[self.engine], [self.shown.alerts]
             self.found.set_result(engine(self.job, self.feed, self._send, False, to, self.shown.take))
         except BaseException as error:
             self.found.set_exception(error)

@@ -13,9 +13,9 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...operators.kafka.faults import passing, refused
 from ...operators.kafka.secrets import Settings, without_secrets
-from ...operators.kafka.topics import TopicError, admin, begin_offsets, end_offsets, partitions_of
+from ...operators.kafka.topics import admin, begin_offsets, end_offsets, partitions_of
 from ...operators.rules.alert import Alert
-from ...operators.serving.reading import reader
+from ...operators.serving.reading import reader, told
 from ...operators.sketching.position import Input
 from .alert_log import AlertLog
 
@@ -53,13 +53,8 @@ class AlertFollower:
         while not self._stop.is_set():
             try:
                 self._follow()
-            except TopicError as error:
-                self._say(str(error))
-            except KafkaException as error:
-                self._say(str(error) if isinstance(error.args[0], str) else error.args[0].str())
             except Exception as error:
-                log.exception("the alerts in %s can't be followed", self._topic)
-                self._say(f"{type(error).__name__}: {error}")
+                self._say(told(error, f"the alerts in {self._topic}"))
             self._stop.wait(_AGAIN_SECONDS)
 
     def _follow(self) -> None:

@@ -29,7 +29,7 @@ class AlertLog:
     def __init__(self, app: str, most: int = MOST_ALERTS) -> None:
         self.app = app
         self._most = most
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._alerts: OrderedDict[str, Alert] = OrderedDict()
         self._dropped = 0
         self._number = 0
@@ -77,11 +77,17 @@ class AlertLog:
         """Why no alerts can be had for the moment; None if they can."""
         return self._stale
 
+    @property
+    def alerts(self) -> list[Alert]:
+        """The last alerts, in the order of event time."""
+        with self._lock:
+            found = list(self._alerts.values())
+        return sorted(found, key=lambda a: (a.at_us, a.rule, str(a.key), a.state != "cleared"))
+
     def told(self, last: int = 200) -> dict[str, Any]:
         """The last events, those that last first and the latest on top; and how many there are by rule."""
         with self._lock:
-            alerts, dropped, number = list(self._alerts.values()), self._dropped, self._number
-        alerts.sort(key=lambda a: (a.at_us, a.rule, str(a.key), a.state != "cleared"))
+            alerts, dropped, number = self.alerts, self._dropped, self._number
         found = events(alerts)
         by_rule: dict[str, int] = {}
         for event in found:

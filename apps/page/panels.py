@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Against = Literal["share", "change", "factor"]
 """How a value stands to another one: part of it, change from it in percent, or so many times it."""
@@ -79,7 +79,8 @@ class RankedPanel:
 
     `to` and `against` as for `LinesPanel`, such as movers: the last price as a change from the first. Ordered
     by its size without its sign if `both_ways`. `samples` names a sample of the same part, whose values are
-    shown with each: those of the group, or of the item's key in a stratified sample.
+    shown with each: those of the group, or of the item's key in a stratified sample. With `where` only
+    groups are ranked whose keys have one of these values.
     """
 
     title: str
@@ -92,6 +93,7 @@ class RankedPanel:
     k: int = 10
     unit: str = ""
     samples: str = ""
+    where: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,6 @@ def paths(panel: Panel) -> set[str]:
 
 _NAMING = (
     *("value", "by", "to", "lower", "upper", "samples", "columns", "each", "magnitude", "error", "limit"),
-    *("band", "order", "longitude", "latitude", "label", "images", "stages"),
+    *("band", "order", "longitude", "latitude", "label", "images", "stages", "where"),
 )
 """The fields that name keys or values."""

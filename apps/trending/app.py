@@ -188,7 +188,15 @@ APP = App(
         LinesPanel("Posts in five minutes", "volume", "posts"),
         NumberPanel("Posts", "volume", "posts"),
         NumberPanel("Who posts", "volume", "authors"),
-        RankedPanel("What most write about", "trends", "authors", by="term", samples="sample"),
+        RankedPanel(
+            "What most write about",
+            "trends",
+            "authors",
+            by="term",
+            samples="sample",
+            # Languages burst, too, but nobody writes about them.
+            where={"kind": ("tag", "link", "words")},
+        ),
         RankedPanel("Tags", "top", "tags"),
         RankedPanel("Words", "top", "words"),
         RankedPanel("Links", "top", "links"),

@@ -12,7 +12,7 @@ from ..definition.durations import Duration, written
 from .baselines import Baseline, baseline
 from .figure import Figure, number
 from .row import Row
-from .rule import LimitRule, Measured
+from .rule import LimitRule, Measured, RuleState
 from .zones import zone_of
 
 Against = Literal["mean", "ewma", "hour", "last", "first", "low", "high"]
@@ -122,7 +122,7 @@ class Change(LimitRule):
             "hour": f"the mean of this hour over {self.over} days",
         }.get(self.against, f"the {self.against} of the {rows} before")
 
-    def new_memory(self, windows: int) -> dict[str, Any]:
+    def new_memory(self, state: RuleState, windows: int) -> dict[str, Any]:
         """See `LimitRule`: with `absent`, windows before a key's first had that value."""
         if self.absent is None:
             return {}

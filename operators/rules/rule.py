@@ -292,7 +292,7 @@ class LimitRule(Rule):
             row = Row({}, start_us, end_us, {})
             yield from self._look(state, key, row, Figure.exactly(self.absent), step_us)
 
-    def new_memory(self, windows: int) -> dict[str, Any]:
+    def new_memory(self, state: RuleState, windows: int) -> dict[str, Any]:
         """The memory of a key that is seen for the first time, `windows` windows after the first of all."""
         return {}
 
@@ -312,7 +312,7 @@ class LimitRule(Rule):
         kept = state["keys"].get(key)
         if kept is None:
             before = (row.at_us - step_us - state["begin"]) // step_us if self.absent is not None else 0
-            kept = state["keys"][key] = {"switch": {}, "memory": self.new_memory(before)}
+            kept = state["keys"][key] = {"switch": {}, "memory": self.new_memory(state, before)}
         measured = self.measure(kept["memory"], row, figure)
         if measured is not None:
             said = self._turned(kept["switch"], measured, row)

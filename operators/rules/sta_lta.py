@@ -102,6 +102,10 @@ class StaLta(LimitRule):
         near, far = (self._ratio(memory, row.at_us, bound - figure.value)[0] for bound in figure[1:])
         return Measured(Figure(ratio, near, far), told, enough)
 
+    def new_memory(self, state: RuleState, windows: int) -> dict[str, Any]:
+        """See `LimitRule`: the times of rows and their values, and since when there might have been some."""
+        return {"begin": state["begin"], "at": [], "value": []}
+
     def forgets(self, memory: dict[str, Any]) -> bool:
         """See `LimitRule`; what is old enough is forgotten as time passes."""
         return False
@@ -115,9 +119,8 @@ class StaLta(LimitRule):
         step_us: int,
         told: str | None = None,
     ) -> Iterator[Alert]:
-        memory = {"begin": state["begin"], "at": [], "value": []}
-        kept = state["keys"].setdefault(key, {"switch": {}, "memory": memory})
-        yield from self._fall(key, kept, row.start_us)
+        if (kept := state["keys"].get(key)) is not None:
+            yield from self._fall(key, kept, row.start_us)
         yield from super()._look(state, key, row, figure, step_us, told)
 
     def _fall(self, key: str, kept: dict[str, Any], until_us: int) -> Iterator[Alert]:

@@ -19,13 +19,13 @@ from ..consumer.log.faults import DeltaError
 from ..consumer.log.state import read_state
 from ..kafka.faults import passing, refused
 from ..kafka.secrets import Settings, without_secrets
-from ..kafka.topics import TopicError, admin, id_of
+from ..kafka.topics import admin, id_of
 from .beginning import LogStart, Place, find_start
 from .live import LiveTable
-from .reading import reader
+from .reading import reader, told
 from .recalling import recalled
 from .saved import SavedTable
-from .view import NotReady, Stale
+from .view import Stale
 
 log = logging.getLogger("streamgauge.serving")
 
@@ -73,17 +73,10 @@ class TableFollower:
             try:
                 self._begin()
                 self._follow()
-            except NotReady as error:
-                self._is_stale(str(error))
             except _Moved as error:
                 log.warning("%s; beginning again with what is left", error)
-            except KafkaException as error:
-                self._is_stale(str(error) if isinstance(error.args[0], str) else error.args[0].str())
-            except (DeltaError, TopicError, ValueError, OSError) as error:
-                self._is_stale(str(error))
             except Exception as error:
-                log.exception("the table %s can't be followed", self.table.name)
-                self._is_stale(f"{type(error).__name__}: {error}")
+                self._is_stale(told(error, f"the table {self.table.name}"))
             self._stop.wait(_AGAIN_SECONDS)
 
     def _begin(self) -> None:

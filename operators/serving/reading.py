@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,6 +12,10 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from ..kafka.clients import LIBRARY_LOG, member_config
 from ..kafka.faults import passing, refused
+from ..kafka.topics import TopicError
+from .view import NotReady
+
+log = logging.getLogger("streamgauge.serving")
 
 ANSWER_SECONDS = 10.0
 """How long brokers have to answer."""
@@ -52,6 +57,16 @@ def whole(
                 left.pop(partition, None)
             elif not passing(error):
                 raise refused(error, doing, topic=topic)
+
+
+def told(error: Exception, followed: str) -> str:
+    """Why what is `followed` can't be for the moment, in words; an error that nobody expects is logged."""
+    if isinstance(error, KafkaException):
+        return str(error) if isinstance(error.args[0], str) else error.args[0].str()
+    if isinstance(error, NotReady | TopicError | ValueError | OSError):
+        return str(error)
+    log.error("%s can't be followed", followed, exc_info=error)
+    return f"{type(error).__name__}: {error}"
 
 
 def no_answer(topic: str) -> KafkaException:

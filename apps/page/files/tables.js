@@ -46,7 +46,9 @@ async function groups(panel, part, context) {
   const first = order(part.table, column(panel.to || panel.value));
   const columns = [...new Set([panel.value, panel.to, panel.samples, first].filter(Boolean).map(column))];
   const limit = derived || first !== column(panel.value) ? MOST : panel.k;
-  const answer = await total(part, columns, [panel.by], context, { limit, ...(first ? { order: `-${first}` } : {}) }, [panel.by]);
+  const key = { ...panel.where, ...chosen(part.table, context.focus, [panel.by]).key };
+  const asked = { limit, ...(first ? { order: `-${first}` } : {}), ...(Object.keys(key).length ? { key } : {}) };
+  const answer = await total(part, columns, [panel.by], context, asked, [panel.by]);
   const rows = answer.rows.map((row) => ({
     name: text(row[panel.by]),
     key: row[panel.by],
