@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
+
 from ..operators.definition.stream import Stream
 from ..operators.rules.alerting import Outlet
 from ..operators.rules.rule import Rule
 from .page.panels import Panel
+from .replay.opened import opened, whole
 
 
 class Message(NamedTuple):
@@ -69,7 +72,8 @@ class AppFormat:
 
     `source` makes the stream's rows from a topic's messages, as they are in the wild; all formats of an app
     have the same columns. `messages` reads those of a recording, `recognises` whether a file is one, from its
-    name and its first 64 KiB. `settings` are the names that ``--set`` takes, each with its usual value.
+    name and its first 64 KiB, unpacked. `settings` are the names that ``--set`` takes, with their usual
+    values.
     """
 
     name: str
@@ -90,7 +94,8 @@ class AppPart:
     of a run; with `most`, the name of an aggregate and a number, only the rows with the most of it, in each
     window and for each value of the first key. If `total` names one, so is a table of its windows merged into
     one, for which they must lie side by side. A part that isn't `wanted` with what ``--set`` gave does not
-    run. In a part with `repeats` events count as often as they are delivered.
+    run. It looks at the rows that `of` is true of, and no other's time passes in it. In a part with `repeats`
+    events count as often as they are delivered.
     """
 
     name: str
@@ -101,6 +106,7 @@ class AppPart:
     most: tuple[str, int] | None = None
     wanted: Callable[[Settings], bool] = lambda settings: True
     total: str = ""
+    of: pl.Expr | None = None
     repeats: bool = False
 
 
@@ -157,7 +163,8 @@ class App:
     def format(self, name: str | None, path: Path | None = None) -> AppFormat:
         """The format of that name, or the one that a recording is of.
 
-        Raises `ValueError`, naming the formats, for an unknown one or a file that none recognises.
+        Raises `ValueError`, naming the formats, for an unknown one or a file that none recognises, and for a
+        file that is empty.
         """
         known = ", ".join(one.name for one in self.formats)
         if name is not None:
@@ -167,11 +174,14 @@ class App:
             return found[0]
         if path is None:
             return self.formats[0]
-        with path.open("rb") as file:
+        with whole(path), opened(path) as file:
             head = file.read(65_536)
-        for one in self.formats:
-            if one.recognises(path, head):
-                return one
+        if not head:
+            raise ValueError(f"{path} is empty: there is nothing to replay")
+        with whole(path):
+            for one in self.formats:
+                if one.recognises(path, head):
+                    return one
         raise ValueError(f"{path} is of no format of {self.name}; name one with --format: {known}")
 
     def chosen(self, form: AppFormat, given: Settings) -> dict[str, str]:

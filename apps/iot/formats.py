@@ -22,6 +22,7 @@ from ...operators.formats.decode import Decoder
 from ...operators.formats.json import json
 from ...operators.formats.json_fields import field
 from ..app import AppFormat, Feed, Message, Settings
+from ..replay.opened import as_text, opened, suffix_of
 from .columns import in_columns
 from .sensor_things import SENSOR_THINGS
 from .sparkplug.rows import SPARKPLUG
@@ -98,7 +99,7 @@ def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settin
 
 
 def _json_messages(path: Path, settings: Settings) -> Iterator[Message]:
-    with path.open("rb") as file:
+    with opened(path) as file:
         for line in file:
             if value := line.strip():
                 yield _message(value, _json_cells(value, settings), settings)
@@ -121,14 +122,14 @@ def _json_cells(value: bytes, settings: Settings) -> dict[str, Any]:
 
 def _csv_messages(path: Path, settings: Settings) -> Iterator[Message]:
     """Each record with the header before it, so that a message says what it is."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with as_text(path) as file:
         head = file.readline().strip()
         names = next(python_csv.reader([head]), [])
         for record in python_csv.reader(file):
             line = StringIO()
             python_csv.writer(line, lineterminator="").writerow(record)
             if record:
-                value = f"{head}\n{line.getvalue()}".encode()
+                value = f"{head}\n{line.getvalue()}".encode(errors="surrogateescape")
                 yield _message(value, dict(zip(names, record)), settings)
 
 
@@ -164,7 +165,7 @@ FORMATS = (
         "csv",
         "CSV with a header, one record a message",
         _csv_rows,
-        lambda path, head: path.suffix.lower() == ".csv",
+        lambda path, head: suffix_of(path) == ".csv",
         _csv_messages,
         {**USUAL, "time": "timestamp", "sensor": ""},
     ),

@@ -14,7 +14,7 @@ from ...operators.formats.json import json
 from ...operators.formats.json_fields import field
 from ..app import AppFormat, Feed, Message, Settings
 from ..replay.lines import milliseconds
-from ..replay.recorded import opened
+from ..replay.opened import opened
 from .columns import in_columns
 
 _LINK = "Datastream@iot.navigationLink"

@@ -16,7 +16,7 @@ from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
 from ...operators.formats.protobuf import Protobuf, protobuf
 from ..app import AppFormat, Feed, Message, Settings
-from ..replay.recorded import opened
+from ..replay.opened import opened
 from .columns import in_columns
 from .described import described
 

@@ -12,7 +12,8 @@ from ...operators.definition.event_time import in_utc
 from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
 from ..app import Feed, Message
-from ..replay.recorded import RecordingError, opened
+from ..replay.opened import opened
+from ..replay.recorded import RecordingError
 
 NOWHERE = Feed("a-recording", "localhost:9092")
 """Where streams read that are only made to read recordings."""

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from .batch import Batch
-from .recorded import RecordingError, opened
+from .opened import opened
+from .recorded import RecordingError
 
 TIMES = ("time", "timestamp", "@timestamp", "ts", "at", "created_at", "event_time", "time_us", "date")
 """Fields in which a time is looked for, where none is named."""

@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from io import BufferedIOBase
 from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +24,7 @@ import pyarrow as pa
 
 from . import jetstream, mastodon, twitter_v1, twitter_v2
 from .batch import Batch
+from .opened import opened
 from .post import Post, Unrecognised, encode
 
 FORMATS: dict[str, ModuleType] = {kind.NAME: kind for kind in (jetstream, twitter_v1, twitter_v2, mastodon)}
@@ -138,13 +138,6 @@ def _mark_repeat(post: Post, seen: dict[tuple[str, str], None]) -> None:
     seen[event] = None
     if len(seen) > _REMEMBERED:
         del seen[next(iter(seen))]
-
-
-def opened(path: Path) -> BufferedIOBase:
-    """The file's bytes, unpacked where it begins as gzip files do."""
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if packed else path.open("rb")
 
 
 def lines_of(path: Path) -> Iterator[bytes]:

@@ -53,12 +53,13 @@ class Job:
         Raises `ValueError` for settings that the format, or counting events once, can't do with.
         """
         rows = self.form.source(feed, self.settings)
-        once = self._once(rows)
-        return {part.name: part.ask(rows if part.repeats else once).complete() for part in self.parts}
+        return {part.name: part.ask(self._of(part, rows)).complete() for part in self.parts}
 
-    def _once(self, rows: Stream) -> Stream:
-        """The rows without those of events that were delivered before."""
-        if not self.app.event:
+    def _of(self, part: AppPart, rows: Stream) -> Stream:
+        """The rows that a part looks at, without those of events that were delivered before."""
+        if part.of is not None:
+            rows = rows.filter(part.of)
+        if part.repeats or not self.app.event:
             return rows
         told = self.settings["duplicates"]
         if not told.isdecimal() or int(told) > MANY:

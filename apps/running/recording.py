@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..app import Message
 from ..replay.batch import Batch
+from ..replay.opened import whole
 from .asked import Job
 
 _AT_A_TIME = 10_000
@@ -31,13 +32,17 @@ class RecordedMessages:
     speed: float = 0.0
 
     def messages(self) -> Iterator[Message]:
-        """Them one by one; with no time those that come before any whose time is known."""
+        """Them one by one; with no time those that come before any whose time is known.
+
+        Raises `ValueError` for a packed file that is incomplete.
+        """
         latest: int | None = None
         for path in self.paths:
-            for message in self.job.form.messages(path, self.job.settings):
-                if message.sent_ms is not None:
-                    latest = message.sent_ms if latest is None else max(latest, message.sent_ms)
-                yield message._replace(sent_ms=latest)
+            with whole(path):
+                for message in self.job.form.messages(path, self.job.settings):
+                    if message.sent_ms is not None:
+                        latest = message.sent_ms if latest is None else max(latest, message.sent_ms)
+                    yield message._replace(sent_ms=latest)
 
     def batches(self) -> Iterator[Batch]:
         """See `apps.replay.batch.Source`."""

@@ -6,6 +6,8 @@ import tarfile
 from functools import partial
 from pathlib import Path
 
+from pyarrow import ArrowInvalid
+
 from ...operators.definition.stream import Stream
 from ...operators.formats.registry import Registry
 from ..app import AppFormat, Feed, Settings
@@ -55,7 +57,10 @@ def _has(path: Path, head: bytes, name: str) -> bool:
     if head.startswith(_PARQUET):
         import pyarrow.parquet as parquet
 
-        return name in parquet.read_schema(path).names
+        try:
+            return name in parquet.read_schema(path).names
+        except ArrowInvalid as error:
+            raise ValueError(f"{path} begins as Parquet, and can't be read: {error}") from None
     return head.lstrip().startswith(b"{") and f'"{name}"'.encode() in head
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..app import Message
+from ..replay.opened import opened
 from .packets.decoder import CONTAINER, Packets
 
 _ROWS = 1_000
@@ -24,18 +25,18 @@ def messages(path: Path, packets: Packets) -> Iterator[Message]:
     ZTF's archive has a tar for each night, and Fink writes Parquet. The alerts of a table are sent
     in the order of their times. What can't be read is sent as it is.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         begin = file.read(5)
     if begin[:4] == b"PAR1":
         found = _parquet(path)
     elif tarfile.is_tarfile(path):
         found = (value for data in archived(path) for value in _container(data))
     elif begin[:4] == CONTAINER:
-        found = _container(path.read_bytes())
+        found = _container(_whole(path))
     elif begin.lstrip()[:1] == b"{":
         found = _lines(path)
     else:
-        found = iter([path.read_bytes()])
+        found = iter([_whole(path)])
     for value in found:
         try:
             packet = packets.one(value)
@@ -44,6 +45,11 @@ def messages(path: Path, packets: Packets) -> Iterator[Message]:
             yield Message(value)
             continue
         yield Message(value, packet["object"].encode(), packet["at"])
+
+
+def _whole(path: Path) -> bytes:
+    with opened(path) as file:
+        return file.read()
 
 
 def archived(path: Path) -> Iterator[bytes]:
@@ -55,7 +61,7 @@ def archived(path: Path) -> Iterator[bytes]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    with opened(path) as file:
         for line in file:
             if value := line.strip():
                 yield value

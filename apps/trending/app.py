@@ -16,7 +16,7 @@ from ...operators.rules.rule import Rule
 from ...operators.rules.to_topic import CommandTopic
 from ..app import App, AppPart, Settings, number
 from ..page.panels import LinesPanel, NumberPanel, RankedPanel, SamplesPanel
-from .earthquake import Earthquake, shaking
+from .earthquake import Earthquake, felt, shaking
 from .example import EXAMPLE
 from .formats.jetstream import JETSTREAM
 from .formats.mastodon import MASTODON
@@ -166,7 +166,7 @@ APP = App(
         AppPart("volume", _volume, _volume_rules),
         AppPart("trends", _trends, _trend_rules, most=("authors", 10)),
         AppPart("top", _top),
-        AppPart("earthquakes", shaking, _earthquake_rules, shown=False),
+        AppPart("earthquakes", shaking, _earthquake_rules, shown=False, of=felt()),
         AppPart("sentiment", sentiment, _sentiment_rules, wanted=wanted, most=("posts", 10)),
     ),
     kinds={"earthquake": Earthquake},

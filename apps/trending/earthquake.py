@@ -34,18 +34,21 @@ _LONGEST_WORDS = 12
 _EARTH_KM = 6371.0
 
 
-def shaking(rows: Stream) -> Stream:
-    """Those posts, second by second: short, own words, without a link; or all, of a crawl of earthquakes."""
+def felt() -> pl.Expr:
+    """Which posts they are: short, own words, without a link; or all, of a crawl of earthquakes."""
     words = r"(?i)" + "|".join(KEYWORDS.split())
     text = pl.col("text")
     short = text.str.count_matches(r"\S+") <= _LONGEST_WORDS
     linked = text.str.contains(r"https?://") | (pl.col("links").list.len() > 0).fill_null(False)
-    felt = text.str.contains(words) & short & ~linked & ~pl.col("repost")
+    own = text.str.contains(words) & short & ~linked & ~pl.col("repost")
+    return (pl.col("about") == "earthquake") | own.fill_null(False)
+
+
+def shaking(rows: Stream) -> Stream:
+    """Those posts, second by second."""
     # Hours may pass without such a post: the first ones after them are the news, and must be believed.
-    return (
-        rows.filter((pl.col("about") == "earthquake") | felt.fill_null(False))
-        .tumbling("1s", delay="10s")
-        .agg(posts=total("n"), spots=sample("spot", k=20), first=first("text"))
+    return rows.tumbling("1s", delay="10s").agg(
+        posts=total("n"), spots=sample("spot", k=20), first=first("text")
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...app import Message, Settings
+from ...replay.opened import opened
 
 _BEFORE = re.compile(rb"^(?:\w+://\S+ (?:<->|<-|->) )?(\d{9,}(?:\.\d+)?): (?=[\[{])")
 
@@ -26,7 +27,7 @@ def captured(telling: Telling) -> Callable[[Path, Settings], Iterator[Message]]:
     """The messages of such a recording, by symbol, sent when they were received, or else at their time."""
 
     def messages(path: Path, settings: Settings) -> Iterator[Message]:
-        with path.open("rb") as file:
+        with opened(path) as file:
             for line in file:
                 received, frame = _split(line.strip())
                 if not frame:

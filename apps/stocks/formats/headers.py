@@ -71,6 +71,8 @@ def header_of(line: str) -> str | None:
     """
     try:
         places(line)
+    except csv.Error:
+        return None
     except ValueError:
         first = cells(line, line)
         if not all(re.fullmatch(r"[-+0-9.eE]+|[Tt]rue|[Ff]alse", cell) for cell in first):

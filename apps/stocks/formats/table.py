@@ -20,6 +20,7 @@ from ....operators.formats.decode import Decoded
 from ....operators.formats.lines import refusing, texts_of
 from ....operators.formats.messages import Messages
 from ...app import AppFormat, Feed, Message, Settings
+from ...replay.opened import as_text
 from .headers import cells, header_of, places
 from .moments import moment
 from .trades import DAY, TIME, told
@@ -137,7 +138,7 @@ def messages(path: Path, settings: Settings) -> Iterator[Message]:
 
     Files are sorted by symbol, or newest first, as often as not.
     """
-    with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+    with as_text(path) as file:
         lines = [line for line in file.read().splitlines() if line.strip()]
     header = header_of(lines[0]) if lines else None
     if header is None:
@@ -150,7 +151,9 @@ def messages(path: Path, settings: Settings) -> Iterator[Message]:
     for line in records:
         at = _time(line, header, settings, at)
         found.append((at, line))
-    symbol = "" if "symbol" in places(header) else settings["symbol"] or path.stem
+    symbol = (
+        "" if "symbol" in places(header) else settings["symbol"] or Path(path.name.removesuffix(".gz")).stem
+    )
     for at, line in sorted(found, key=lambda one: one[0]):
         if symbol:
             mark = max(",;\t|", key=header.count)

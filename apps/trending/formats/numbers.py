@@ -18,7 +18,7 @@ import polars as pl
 from ....operators.definition.stream import Stream
 from ....operators.formats.csv import csv
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay.recorded import opened
+from ...replay.opened import as_text, opened, suffix_of
 from ...replay.twitter_v1 import snowflake as sent_at
 from .rows import USUAL, rows
 from .twitter_v1 import snowflake
@@ -74,7 +74,7 @@ def _count_rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _count_messages(path: Path, settings: Settings) -> Iterator[Message]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with as_text(path) as file:
         head = file.readline().strip()
         names = next(python_csv.reader([head]), [])
         for record in python_csv.reader(file):
@@ -82,7 +82,7 @@ def _count_messages(path: Path, settings: Settings) -> Iterator[Message]:
                 line = StringIO()
                 python_csv.writer(line, lineterminator="").writerow(record)
                 told = dict(zip(names, record)).get(settings["time"], "")
-                yield Message(f"{head}\n{line.getvalue()}".encode(), None, _ms(told))
+                yield Message(f"{head}\n{line.getvalue()}".encode(errors="surrogateescape"), None, _ms(told))
 
 
 def _ms(told: str) -> int | None:
@@ -105,7 +105,7 @@ COUNTS = AppFormat(
     "counts",
     "CSV with a header: a time, and how many posts there were",
     _count_rows,
-    lambda path, head: path.suffix.lower() == ".csv",
+    lambda path, head: suffix_of(path) == ".csv",
     _count_messages,
     {**USUAL, "time": "timestamp", "value": "value"},
 )

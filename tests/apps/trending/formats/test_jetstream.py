@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ from streamgauge.apps.trending.formats.jetstream import JETSTREAM
 from ..parts import ran
 from .rows import format_of, messages_of, rows_of
 
+_KEYS = itertools.count()
+
 
 def record(**more: Any) -> dict[str, Any]:
-    commit = {"operation": "create", "collection": "app.bsky.feed.post", "rkey": "3k", "record": more}
+    commit = {"operation": "create", "collection": "app.bsky.feed.post", "record": more}
+    commit["rkey"] = f"3k{next(_KEYS)}"
     return {"did": "did:plc:a", "time_us": 1_783_175_888_377_628, "kind": "commit", "commit": commit}
 
 
