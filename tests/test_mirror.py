@@ -124,6 +124,7 @@ TOGETHER = {
     "operators/rules/to_output.py": "operators/rules/test_alerting.py",
     "operators/rules/to_topic.py": "operators/rules/test_alerting.py",
     "operators/rules/to_webhook.py": "operators/rules/test_alerting.py",
+    "operators/serving/reading.py": "operators/serving/test_following.py",
     "operators/serving/asked.py": "operators/serving/test_answers.py",
     "operators/serving/http/asking.py": "operators/serving/http/test_app.py",
     "operators/serving/http/documented.py": "operators/serving/http/test_app.py",
