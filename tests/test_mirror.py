@@ -51,7 +51,6 @@ TOGETHER = {
     "apps/running/exact.py": "apps/running/test_replaying.py",
     "apps/running/local.py": "apps/running/test_replaying.py",
     "apps/running/outcome.py": "apps/running/test_replaying.py",
-    "apps/running/report.py": "apps/running/test_replaying.py",
     "apps/running/spark.py": "apps/running/test_replaying.py",
     "apps/supernova/alerts.py": "apps/supernova/test_app.py",
     "apps/supernova/cuts/bts.py": "apps/supernova/test_app.py",

@@ -41,7 +41,8 @@ class AppReport:
         for name, rows in self.result["answers"].items():
             if rows:
                 yield Text(f"\n{name}: {len(rows):,} rows, the last ones", style="bold")
-                yield WindowRows([_with_times(row) for row in rows[-_ROWS:]])
+                told = [name for name in rows[0] if any(_says(row[name]) for row in rows)]
+                yield WindowRows([_with_times({n: row[n] for n in told}) for row in rows[-_ROWS:]])
         yield self._verdict()
 
     def _alerts(self) -> Table | Text:
@@ -78,6 +79,17 @@ def _table(title: str, *columns: str) -> Table:
 def _with_times(row: dict[str, Any]) -> dict[str, Any]:
     """A row whose window is told in times, be it by now or as JSON has them."""
     return {**row, **{edge: datetime.fromisoformat(str(row[edge])) for edge in (START, END)}}
+
+
+def _says(value: Any) -> bool:
+    """Whether an answer is of any value: none is of a column that a recording doesn't have.
+
+    >>> [_says(value) for value in (0, None, [], {"estimate": 0.0, "lower": 0.0}, {"n": 2, "values": ["a"]})]
+    [True, False, False, False, True]
+    """
+    if isinstance(value, dict) and value.keys() & {"estimate", "n"}:
+        return bool(value.get("estimate") or value.get("n"))
+    return value not in (None, [])
 
 
 def _moment(told: str) -> str:
