@@ -6,14 +6,14 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedIOBase, TextIOWrapper
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 
 _INCOMPLETE = EOFError, zlib.error, gzip.BadGzipFile
 _BOM = b"\xef\xbb\xbf"
 
 
-def opened(path: Path) -> BufferedIOBase:
+def opened(path: Path) -> gzip.GzipFile | BufferedReader:
     """The file's bytes, unpacked where it begins as gzip files do, from behind a byte order mark on."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
