@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MINIMUM_JAVA = 17
 """Spark 4 needs Java 17 or newer."""
 
+_WORKER_SECONDS = 180
+"""How long a Python worker may take to start: on a busy machine Spark's own few seconds fail the query."""
 _LOOPBACK = "127.0.0.1"
 _QUIET = Path(__file__).with_name("log4j2.properties")
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -28,10 +30,11 @@ def session(
     """The running Spark session, or a new one that is set up for sketches.
 
     A new one gets: Python workers of this same interpreter, so that they find this package; state in RocksDB,
-    so that open windows live outside Java's heap; Arrow batches of 65,536 rows; times in UTC; logs of errors
-    only; and on a local master as many shuffle partitions as threads, and ports on the loopback interface
-    only. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None leaves it to
-    ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark Connect server.
+    so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for a Python
+    worker to start; times in UTC; logs of errors only; and on a local master as many shuffle partitions as
+    threads, and ports on the loopback interface only. `master` is Spark's (``"local[2]"``, ``"spark://…"``,
+    ``"yarn"``); None leaves it to ``spark-submit``, or else takes all cores of this machine;
+    ``"sc://host:port"`` is a Spark Connect server.
     Settings in `config` take precedence over all of these.
 
     Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old.
@@ -89,6 +92,7 @@ def _settings(master: str | None) -> dict[str, str]:
     settings = {
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.python.authenticate.socketTimeout": f"{_WORKER_SECONDS}s",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",

@@ -64,6 +64,7 @@ def test_workers_are_this_interpreter_with_state_in_rocksdb(spark: Any) -> None:
     assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+    assert spark.conf.get("spark.python.authenticate.socketTimeout") == "180s"
 
 
 def _interpreter(batches: Any) -> Any:
