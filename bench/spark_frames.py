@@ -3,6 +3,14 @@
 20 M rows in memory, 8 partitions. One ungrouped HLL; HLL, KLL and frequent items by 1,000 keys, against the
 native sketches; a uniform sample of 1,000 rows, against `orderBy(rand()).limit` and `max_by(x, rand(), k)`.
 Each result is brought to the driver. Medians of three turns after one that warms up.
+
+What Catalyst can sketch as we do stays in the JVM (`spark_udafs.merge.lowered`), so HLL, KLL and frequent
+items by keys cost what they cost natively, and twice that speed can't be had: a row of these four columns
+takes 0.5 µs of a core through the pipe into Python (`mapInArrow` or an `arrow_udf`), even if only counted
+there, and the three native sketches together take 0.5 to 0.57. Of 3 M rows by 1,000 keys one family alone
+took 2.0 to 3.8 s of processor time through the pipe and 0.2 to 2.2 s in Catalyst, each family less there; by
+10 keys 2.0 to 2.4 s and 0.3 to 1.2. A sample of a cached frame is a comparison of a random number a row and
+a count: 0.02 µs of a core, under half of what either way of Spark's takes, beside the fixed cost of a query.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ class Columns:
         self._frame = frame
         self._names = frame.columns
         self._found: dict[str, tuple[str, Column]] = {}
+        self._own: set[str] = set()
 
     def __getitem__(self, label: str) -> Column:
         return self._found[label][1]
@@ -64,6 +65,7 @@ class Columns:
                     f"agg: {name!r} may be a column or a field of one; rename the column, or write "
                     f"{quoted(name)!r} for it"
                 )
+            self._own.add(name)
             return self._keep(name, name, F.col(quoted(name)))
         found = self._spark_finds(name)
         if len(found) != 1:
@@ -88,6 +90,10 @@ class Columns:
             told = ", ".join(self._names)
             raise ValueError(f"groupBy: {asked} is not one column; the DataFrame has {told}")
         return self._keep(found[0], origin, column)
+
+    def own(self, label: str) -> bool:
+        """Whether a label is the name of a column of the DataFrame and stands for that."""
+        return label in self._own
 
     def made(self, label: str, column: Column) -> str:
         """An expression under a name of its own."""

@@ -11,7 +11,7 @@ on the DataFrame itself: Spark forgets it where rows become sketches.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +54,7 @@ def sketch(frame: DataFrame) -> Sketching:
     """Begin a table of sketches of a DataFrame's rows.
 
     Go on with `groupBy` and `agg`; for a streaming DataFrame with `withWatermark` first. Spark's Python
-    workers sketch the rows in Arrow batches, then Spark merges the sketches.
+    workers sketch the rows in Arrow batches, then Spark merges the sketches; Catalyst does both where it can.
 
     >>> import polars as pl
     >>> from pyspark.sql import functions as F
@@ -121,7 +121,9 @@ class Sketching:
 
         Beside this package's aggregates it takes Spark's exact ones that can be merged: `F.count`, `F.sum`,
         `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions (`asked` says what becomes of
-        them). Decimals are counted as their text by aggregates that count equal values.
+        them). Decimals are counted as their text by aggregates that count equal values. The rows of a batch
+        without windows stay in the JVM where Catalyst's own aggregates make the same sketches
+        (`merge.lowered`), which is as fast as Spark's own functions by hand.
 
         Without a window all rows are in a single one, from 1678-01-01 to 2262-01-01, which stands for all
         time. Raises `ValueError` for columns that don't exist, for a streaming DataFrame without windows or
@@ -137,7 +139,8 @@ class Sketching:
         names = [*asked.names(), EVENT]
         selected = [*(asked.columns[name] for name in asked.names()), event]
         rows = self.frame.select(*(column.alias(f"c{at}") for at, column in enumerate(selected)))
-        _check_collations(dict(zip(names, rows.schema)), asked.keys, asked.aggregates)
+        kinds = dict(zip(names, rows.schema))
+        _check_collations(kinds, asked.keys, asked.aggregates)
         schema = _renamed(to_arrow_schema(rows.schema, timezone="UTC"), names)
         known = _columns_of(schema)
         check_keys("groupBy", asked.keys, known)
@@ -146,7 +149,8 @@ class Sketching:
         typed = typed_aggregates(asked.aggregates, asked.keys, types)
         windows = TableWindows.all_time() if self.windows is None else self.windows.of_table()
         plan = partials_of(table_schema(keys, typed, windows), types, self.frame.isStreaming)
-        if self.windows is None and (whole := self._whole(rows, names, plan)) is not None:
+        own = all(map(asked.columns.own, asked.names()))
+        if (whole := self._whole(rows, kinds, own, plan)) is not None:
             return whole
         times = {} if self.windows is None else {_LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
@@ -165,11 +169,24 @@ class Sketching:
             partials = partials.withWatermark(START, self.lateness[1])
         return labelled(self._merged(partials, plan), definition)
 
-    def _whole(self, rows: DataFrame, names: Sequence[str], plan: Partials) -> DataFrame | None:
-        """The table of all rows of a batch where Catalyst alone sketches them to the same registers."""
-        if self.frame.isStreaming or not isinstance(plan, NativePartials):
+    def _whole(
+        self, rows: DataFrame, kinds: Mapping[str, StructField], own: bool, plan: Partials
+    ) -> DataFrame | None:
+        """The table of all rows of a batch, where Catalyst alone makes the sketches that we would.
+
+        `own` says that the columns of `kinds` are those that the DataFrame has under these names.
+        """
+        if self.windows is not None or self.frame.isStreaming or not isinstance(plan, NativePartials):
             return None
-        return plan.sketched(rows, dict(zip(names, rows.columns)))
+        types = {name: field.dataType for name, field in kinds.items()}
+        if any(a.name == "sample" for a in plan.aggregates.values()):
+            # What has been spilled to disk isn't computed anew, so it is the same again.
+            twice = self.frame.storageLevel.useDisk
+            return plan.sketched(rows, dict(zip(types, rows.columns)), types, twice)
+        if own:
+            # New names would cost a projection of every row.
+            return plan.sketched(self.frame, {name: name for name in types}, types)
+        return plan.sketched(rows, dict(zip(types, rows.columns)), types)
 
     def _partials(self, rows: DataFrame, taken: pa.Schema, work: Work, schema: pa.Schema) -> DataFrame:
         """The partial rows that `work` makes of the columns `taken`, in a task of where the rows are."""

@@ -43,7 +43,9 @@ def as_table(frame: DataFrame) -> pa.Table:
     True
     """
     schema = schema_of_frame(frame)
-    return with_schema(frame.select(*map(quoted, schema.names)).toArrow(), schema)
+    if frame.columns != schema.names:
+        frame = frame.select(*map(quoted, schema.names))
+    return with_schema(frame.toArrow(), schema)
 
 
 def schema_of_frame(frame: DataFrame) -> pa.Schema:

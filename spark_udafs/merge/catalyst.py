@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType
+from pyspark.sql.types import DataType
 
 from ...operators.table.schema import END, START
 from ...operators.table.windows import ALL_TIME, windows_told
-from .forms import SampleForm, forms_of, quoted, spark_type
+from .forms import Form, SampleForm, forms_of, quoted, spark_type
+from .lowered import over_rows, probably_drawn
 from .partials import Mode, Partials
-
-_HASHED_ALIKE = (IntegerType, LongType, StringType, BinaryType)
-"""The types whose values `hll_sketch_agg` takes, and hashes as `distinct` does."""
 
 
 class NativePartials(Partials):
@@ -54,23 +52,37 @@ class NativePartials(Partials):
             rows.update(zip(form.columns[1:], items))
             yield self._batch(rows, len(parents))
 
-    def sketched(self, rows: DataFrame, columns: Mapping[str, str]) -> DataFrame | None:
-        """The table of all rows, sketched by Catalyst alone; None if it can't, or not to the same registers.
+    def sketched(
+        self, rows: DataFrame, columns: Mapping[str, str], kinds: Mapping[str, DataType], twice: bool = False
+    ) -> DataFrame | None:
+        """The table of all rows of a batch, made by Catalyst alone; None if it would say something else.
 
-        `columns` are the rows' columns by the names that the aggregates have for them. One ungrouped
-        HyperLogLog costs less there than the pipe through which rows reach a Python worker.
+        `columns` are the rows' columns by the names that keys and aggregates have for them, and `kinds` their
+        types by the same names. Where there are samples, no column's name may begin with two underscores.
+        `twice` says that the rows are the same when they are read again, and that this costs little.
         """
-        asked = {name: str(a.column) for name, a in self.aggregates.items() if a.name == "distinct"}
-        if self.keys or len(asked) < len(self.aggregates):
-            return None
-        if any(not isinstance(rows.schema[columns[of]].dataType, _HASHED_ALIKE) for of in asked.values()):
-            return None
-        sketches = [
-            F.hll_sketch_agg(columns[of], int(self.aggregates[name].params["lg_k"])).alias(name)
-            for name, of in asked.items()
-        ]
-        edges = [F.timestamp_micros(F.lit(edge)) for edge in ALL_TIME]
-        return self._named(rows.agg(*sketches), edges, {name: F.col(quoted(name)) for name in asked})
+        samples = [form for form in self.forms if isinstance(form, SampleForm)]
+        asked: dict[str, Column] = {}
+        for form in self.forms:
+            column = F.lit(1) if form.asked.column is None else F.col(quoted(columns[form.asked.column]))
+            kind = None if form.asked.column is None else kinds[form.asked.column]
+            found = over_rows(form, column, kind, F.col(quoted(_share_of(form))))
+            if found is None:
+                return None
+            asked.update(found)
+        if samples:
+            rows = rows.select("*", *(F.rand().alias(_share_of(form)) for form in samples))
+        if twice and not self.keys and len(samples) == len(self.forms) == 1:
+            (form,) = samples
+            seen, _, item = form.columns
+            least = probably_drawn(
+                rows, columns[str(form.asked.column)], _share_of(form), int(form.asked.params["k"])
+            )
+            found_all = rows.agg(asked[seen].alias(seen)).crossJoin(least.agg(asked[item].alias(item)))
+        else:
+            keys = [F.col(quoted(columns[key])).alias(key) for key in self.keys]
+            found_all = rows.groupBy(*keys).agg(*(one.alias(name) for name, one in asked.items()))
+        return self._finished(found_all, _ever())
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`."""
@@ -87,8 +99,20 @@ class NativePartials(Partials):
             window = F.col(quoted(merged.columns[0]))
             edges = [window["start"], window["end"]]
         else:
-            edges = [F.timestamp_micros(F.lit(edge)) for edge in ALL_TIME]
+            edges = _ever()
+        return self._finished(merged, edges)
+
+    def _finished(self, merged: DataFrame, edges: list[Column]) -> DataFrame:
         return self._named(merged, edges, {form.name: form.final() for form in self.forms})
+
+
+def _share_of(form: Form) -> str:
+    """The column of the shares that decide of a sample's rows."""
+    return f"__{form.name}_share"
+
+
+def _ever() -> list[Column]:
+    return [F.timestamp_micros(F.lit(edge)) for edge in ALL_TIME]
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:

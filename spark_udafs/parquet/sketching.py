@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import TimestampType
+from pyspark.sql.types import StructField, TimestampType
 
 from ...operators.definition.stream import Stream
 from ...operators.sketching.row_steps import RowSteps
@@ -91,7 +91,9 @@ class ParquetSketching(Sketching):
     rows: Stream | None = None
     arriving: Arriving | None = None
 
-    def _whole(self, rows: DataFrame, names: Sequence[str], plan: Partials) -> DataFrame | None:
+    def _whole(
+        self, rows: DataFrame, kinds: Mapping[str, StructField], own: bool, plan: Partials
+    ) -> DataFrame | None:
         """None: rows that are never in the JVM are sketched where they are read."""
         return None
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
-from streamgauge import HLL, count, distinct, sketch
+from streamgauge import HLL, distinct, sketch
 from streamgauge.spark_udafs.tables import as_table
 
 pytestmark = pytest.mark.spark
@@ -42,16 +41,3 @@ def test_one_ungrouped_hll_is_catalyst_s_own_with_our_registers(
         assert theirs.estimate() == pytest.approx(ours.estimate(), rel=0.05)
     nothing = as_table(sketch(rows.filter("false")).agg(users=distinct("user")))
     assert [HLL.from_bytes(image).estimate() for image in nothing["users"].to_pylist()] == [0.0]
-
-
-def test_what_catalyst_would_hash_otherwise_or_must_group_goes_through_python(
-    spark: Any, capsys: Any
-) -> None:
-    rows = spark.createDataFrame(pa.table({"x": [1.5, 2.5], "n": [1, 2]}))
-    for table in (
-        sketch(rows).agg(values=distinct("x")),
-        sketch(rows).agg(values=distinct("n"), rows=count()),
-        sketch(rows).groupBy("n").agg(values=distinct("n")),
-    ):
-        table.explain()
-        assert "MapInArrow" in capsys.readouterr().out
