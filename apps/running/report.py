@@ -61,6 +61,8 @@ class AppReport:
         return table
 
     def _verdict(self) -> Text:
+        if not self.result["account"]["read"]:
+            return Text("\nThe recording holds no message.", style="yellow")
         if self.result["all_inside_bounds"]:
             return Text("\nEvery estimate that was checked lies inside its bounds.", style="green")
         return Text("\nSome estimates lie outside their bounds; --json marks them.", style="bold red")

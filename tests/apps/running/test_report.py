@@ -11,6 +11,12 @@ from streamgauge.apps.registry import app_of
 from streamgauge.apps.running.report import AppReport
 
 
+def shown(result: dict[str, Any]) -> str:
+    out = io.StringIO()
+    Console(file=out, width=100).print(AppReport(app_of("trending"), result))
+    return out.getvalue()
+
+
 def test_columns_that_say_nothing_are_left_out() -> None:
     nobody = {"estimate": 0.0, "lower": 0.0, "upper": 0.0, "exact": 0, "inside_bounds": True}
     rows = [
@@ -33,8 +39,9 @@ def test_columns_that_say_nothing_are_left_out() -> None:
         "answers": {"volume": rows, "top": []},
         "all_inside_bounds": True,
     }
-    out = io.StringIO()
-    Console(file=out, width=100).print(AppReport(app_of("trending"), result))
-    told = out.getvalue()
+    told = shown(result)
     assert "posts" in told and "links" in told and "00:00 – 00:01" in told
+    assert "Every estimate" in told
     assert "authors" not in told and "tags" not in told and "sample" not in told
+    nothing = {**result, "account": dict.fromkeys(result["account"], 0), "answers": {"volume": []}}
+    assert "The recording holds no message." in shown(nothing) and "estimate" not in shown(nothing)
