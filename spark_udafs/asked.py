@@ -175,19 +175,21 @@ def _named(columns: Columns, frame: DataFrame, asked: Any) -> Any:
 
 def _countable(columns: Columns, frame: DataFrame, asked: Aggregate, column: str) -> str:
     """The column, or its text where it holds decimals and the aggregate takes none."""
-    if asked.family.exact or not isinstance(leaf := _leaf(_type(frame, columns[column])), DecimalType):
+    if asked.family.exact or not isinstance(leaf := _leaf(_type(frame, columns, column)), DecimalType):
         return column
     try:
         asked.family.of_column(pa.decimal128(leaf.precision, leaf.scale))
     except TypeError:
-        nested = isinstance(_type(frame, columns[column]), ArrayType)
+        nested = isinstance(_type(frame, columns, column), ArrayType)
         text = ArrayType(StringType()) if nested else StringType()
         return columns.made(f"string({column})", columns[column].cast(text))
     return column
 
 
-def _type(frame: DataFrame, column: Column) -> DataType:
-    return frame.select(column).schema[0].dataType
+def _type(frame: DataFrame, columns: Columns, label: str) -> DataType:
+    # The DataFrame's own schema is there already; anything else has to be analysed.
+    schema = frame.schema if columns.own(label) else frame.select(columns[label].alias(label)).schema
+    return schema[label].dataType
 
 
 def _leaf(kind: DataType) -> DataType:
@@ -212,7 +214,7 @@ def _ours(columns: Columns, frame: DataFrame, name: str, asked: Column) -> Aggre
             raise TypeError(f"agg: {name!r} is {called}, of no column; name one")
         return aggregate("count", None)
     label = _label(columns, given)
-    if isinstance(_type(frame, columns[label]), ArrayType):
+    if isinstance(_type(frame, columns, label), ArrayType):
         # An aggregate of ours takes lists apart; Spark's counts a list as one value.
         if called.value != "count":
             raise TypeError(f"agg: {name!r} is {called} of lists; explode {label!r} first")
