@@ -45,4 +45,6 @@ def whole(path: Path) -> Iterator[None]:
     try:
         yield
     except _INCOMPLETE as error:
-        raise ValueError(f"{path} can't be replayed: the gzip file is incomplete ({error})") from None
+        raise ValueError(
+            f"{path} can't be replayed: the gzip file is incomplete or broken ({error})"
+        ) from None

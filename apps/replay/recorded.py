@@ -76,7 +76,9 @@ class Recording:
                         if kind.recognises(event):
                             return cls(path, name, speed, seconds)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise RecordingError(f"{path} can't be replayed: the gzip file is incomplete ({error})") from None
+            raise RecordingError(
+                f"{path} can't be replayed: the gzip file is incomplete or broken ({error})"
+            ) from None
         known = ", ".join(FORMATS)
         wrong = f"none of its first {_LOOKED_AT} lines is an event of {known}" if read else "it is empty"
         raise RecordingError(f"{path} can't be replayed: {wrong}")

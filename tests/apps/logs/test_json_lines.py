@@ -132,5 +132,5 @@ def test_a_packed_file_that_is_cut_off_or_broken_says_so(tmp_path: Path) -> None
     broken.write_bytes(whole[:20] + b"????" + whole[24:])
     with pytest.raises(RecordingError, match=r"cut\.json\.gz can't be read to its end"):
         read(cut)
-    with pytest.raises(ValueError, match="is of no format of logs; name one with --format"):
+    with pytest.raises(ValueError, match=r"broken\.json\.gz can't be replayed: .* incomplete or broken"):
         read(broken)

@@ -105,12 +105,15 @@ def test_rules_of_a_file_take_the_place_of_the_app_s_own(tmp_path: Any) -> None:
 
 
 def test_a_part_that_does_not_run_is_not_waited_for(tmp_path: Any) -> None:
-    """Readings have no answers to show, and here no rules."""
+    """Terms have no answers to show, no panel, and here no rules; fences are of runs that were given some."""
     rules = tmp_path / "rules.toml"
-    text = '[[rule]]\nname = "few"\nkind = "threshold"\nvalue = "readings"\nbelow = 3\npart = "days"\n'
+    text = '[[rule]]\nname = "few"\nkind = "threshold"\nvalue = "records"\nbelow = 3\npart = "days"\n'
     rules.write_text(text)
-    served = ServedApp.of_run(app_of("iot"), {"readings": "r", "days": "d"}, rules=rules)
-    assert served.tables == {"days": "d"}
+    parts = ("traffic", "days", "terms")
+    served = ServedApp.of_run(app_of("logs"), {name: name for name in parts}, rules=rules)
+    assert list(served.tables) == ["traffic", "days"]
+    fences = ServedApp.of_run(app_of("iot"), {"fences": "f", "days": "d"})
+    assert list(fences.tables) == ["days"]
 
 
 def test_a_setting_of_nobody_is_refused() -> None:

@@ -62,7 +62,12 @@ class Rooms:
         (self.folder / "rooms" / f"{name}.py").write_text(source)
 
     def start(self, values: str, **env: str) -> subprocess.Popen[str]:
-        places = {"NUMBA_CACHE_DIR": str(self.kept), "XDG_CACHE_HOME": str(self.user)}
+        places = {
+            "NUMBA_CACHE_DIR": str(self.kept),
+            "XDG_CACHE_HOME": str(self.user),
+            # Python takes a source of the same size that was written within the same second for the same.
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         return subprocess.Popen(
             [sys.executable, "-c", ASK.format(values=values)],
             cwd=self.folder,
