@@ -60,6 +60,16 @@ def _fences(rows: Stream) -> Stream:
     return each.group_by("sensor", "fence", "at").tumbling("10s", delay="10s").agg(inside=last("inside"))
 
 
+def _places(rows: Stream) -> Stream:
+    """Where each sensor was last, for a map."""
+    placed = rows.filter(pl.col("latitude").is_not_null(), pl.col("longitude").is_not_null())
+    return (
+        placed.group_by("sensor")
+        .tumbling("1m", delay="10s")
+        .agg(latitude=last("latitude"), longitude=last("longitude"), value=last("value"))
+    )
+
+
 def _routes(rows: Stream) -> Stream:
     """Every place by itself, and how far it is from its route."""
     each = rows.filter(pl.col("off_route").is_not_null()).group_by("sensor", "at")
@@ -160,6 +170,7 @@ APP = App(
         AppPart("readings", _readings, _rules, at="at", shown=False),
         AppPart("days", _days),
         AppPart("fleets", _fleets, wanted=lambda settings: bool(settings.get("group"))),
+        AppPart("places", _places, shown=False, wanted=lambda settings: settings["map"] == "yes"),
         AppPart(
             "fences",
             _fences,
@@ -190,6 +201,7 @@ APP = App(
         "jump": "10",
         "deviation": "3",
         "commands": "",
+        "map": "",
         "fences": "",
         "routes": "",
         "off_route": "100",
@@ -200,7 +212,16 @@ APP = App(
     example=EXAMPLE,
     panels=(
         LinesPanel("Readings", "readings", "value", by="sensor"),
-        MapPanel("Places", "routes", "longitude", "latitude", "sensor", value="metres", unit="m"),
+        MapPanel("Places", "places", "longitude", "latitude", "sensor", value="value"),
+        MapPanel(
+            "Places by their distance from the route",
+            "routes",
+            "longitude",
+            "latitude",
+            "sensor",
+            value="metres",
+            unit="m",
+        ),
         LinesPanel("Distance from the route", "routes", "metres", by="sensor", unit="m"),
         NumberPanel("Readings in all", "days", "readings"),
         SpreadPanel("How readings are spread", "days", "spread"),

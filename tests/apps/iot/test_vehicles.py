@@ -121,3 +121,13 @@ def test_a_group_that_there_is_not_is_refused() -> None:
     job = Job.of(APP, "gtfs-realtime", {"group": "colour"})
     with pytest.raises(ValueError, match="--set group=colour: a vehicle's group is its route or its trip"):
         job.streams(FEED)
+
+
+def test_a_map_has_where_each_vehicle_was_last() -> None:
+    tester = StreamTester(Job.of(APP, "gtfs-realtime").streams(FEED)["places"], start=NOON)
+    for second, north in ((0, 49.0), (20, 49.5), (30, None)):
+        at = NOON + timedelta(seconds=second)
+        tester.feed_messages([feed(at, vehicle("1", "bus", at, None if north is None else (north, 8.0)))])
+    rows = tester.finish().windows()
+    assert rows.select("sensor", "latitude", "longitude").rows() == [("bus", 49.5, 8.0)]
+    assert "places" not in Job.of(APP, "json").streams(FEED)

@@ -19,7 +19,7 @@ from streamgauge.apps.running.asked import Job
 def given(tmp_path: Path) -> dict[str, dict[str, str]]:
     """Settings of apps with which all parts that have panels run."""
     (tmp_path / "routes.csv").write_text("route,latitude,longitude\na,0,8\na,0,9\n")
-    return {"iot": {"routes": f"{tmp_path}/routes.csv"}}
+    return {"iot": {"map": "yes", "routes": f"{tmp_path}/routes.csv"}}
 
 
 def strange(app: App, given: Mapping[str, Settings]) -> list[tuple[str, str]]:

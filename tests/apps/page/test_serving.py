@@ -26,8 +26,8 @@ def test_an_app_is_shown_with_its_group_and_further_groups_are_followed() -> Non
     [
         (None, {"group": "room"}, {"fleets"}),
         ("json", {"fences": "areas.geojson"}, {"fences"}),
-        ("gtfs-realtime", {}, {"fleets"}),
-        ("gtfs-realtime", {"group": "", "limit": "80"}, set()),
+        ("gtfs-realtime", {}, {"fleets", "places"}),
+        ("gtfs-realtime", {"group": "", "limit": "80"}, {"places"}),
     ],
 )
 def test_what_is_followed_is_what_a_run_with_the_same_options_makes(
