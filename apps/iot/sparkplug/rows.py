@@ -15,6 +15,7 @@ import polars as pl
 from ....operators.definition.stream import Stream
 from ....operators.kafka.secrets import Settings as KafkaSettings
 from ...app import AppFormat, Feed, Message, Settings
+from ...replay.opened import opened
 from ..columns import in_columns
 from .decoder import Sparkplug
 
@@ -65,7 +66,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    with path.open("rb") as file:
+    with opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import random
 from pathlib import Path
@@ -172,3 +173,10 @@ def test_a_line_that_is_no_message_and_a_group_that_there_is_not_are_refused(tmp
         list(job.form.messages(path, job.settings))
     with pytest.raises(ValueError, match="--set group=colour: a reading's group is its metric"):
         job.streams(FEED)
+
+
+def test_a_packed_recording_is_read_as_a_plain_one(tmp_path: Path) -> None:
+    line, path = b"1.5 spBv1.0/plant/NDATA/n1 0a\r\n", tmp_path / "recording.txt.gz"
+    path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + line))
+    job = Job.of(APP, recording=path)
+    assert list(job.form.messages(path, job.settings)) == [(b"\n", b"spBv1.0/plant/NDATA/n1", 1_500)]
