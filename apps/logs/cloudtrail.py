@@ -12,7 +12,7 @@ import polars as pl
 from ...operators.definition.stream import Stream
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import in_columns
-from .lines import NOWHERE, head_of, lines_of, timed
+from .lines import NOWHERE, lines_of, timed
 from .members import begun, first_of, member, moment
 
 _TIME = "eventTime"
@@ -82,8 +82,7 @@ def _split(line: bytes) -> Iterator[bytes]:
 
 
 def _recognises(path: Path, head: bytes) -> bool:
-    text = head_of(head)
-    return text.lstrip()[:1] in (b"{", b"[") and b'"eventSource"' in text and b'"eventName"' in text
+    return head.lstrip()[:1] in (b"{", b"[") and b'"eventSource"' in head and b'"eventName"' in head
 
 
 CLOUDTRAIL = AppFormat(

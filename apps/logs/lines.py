@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from gzip import BadGzipFile
 from itertools import islice, repeat
 from pathlib import Path
 
@@ -12,13 +10,11 @@ from ...operators.definition.event_time import in_utc
 from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
 from ..app import Feed, Message
-from ..replay.opened import opened
-from ..replay.recorded import RecordingError
+from ..replay.opened import INCOMPLETE, RecordingError, opened
 
 NOWHERE = Feed("a-recording", "localhost:9092")
 """Where streams read that are only made to read recordings."""
 
-_GZIP = b"\x1f\x8b"
 _HEAD = 65_536
 _TOGETHER = 5_000
 _LOOKED_AT = 40
@@ -31,23 +27,14 @@ def lines_of(path: Path) -> Iterator[bytes]:
             for line in file:
                 if stripped := line.rstrip(b"\r\n"):
                     yield stripped
-    except (EOFError, zlib.error, BadGzipFile) as error:
+    except INCOMPLETE as error:
         raise RecordingError(f"{path} can't be read to its end: {error}") from None
-
-
-def head_of(head: bytes) -> bytes:
-    """The beginning of a file, unpacked; nothing of one that can't be."""
-    try:
-        return zlib.decompressobj(wbits=31).decompress(head, _HEAD) if head[:2] == _GZIP else head
-    except zlib.error:
-        return b""
 
 
 def first_lines(head: bytes) -> list[bytes]:
     """The first lines of a file of which this is the beginning; the last may be cut off and is left out."""
-    text = head_of(head)
-    lines = text.splitlines()
-    whole = lines if len(text) < _HEAD or len(lines) < 2 else lines[:-1]
+    lines = head.splitlines()
+    whole = lines if len(head) < _HEAD or len(lines) < 2 else lines[:-1]
     return [line for line in whole if line.strip()][:_LOOKED_AT]
 
 

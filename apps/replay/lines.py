@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from .batch import Batch
-from .opened import opened
-from .recorded import RecordingError
+from .opened import INCOMPLETE, RecordingError, opened
 
 TIMES = ("time", "timestamp", "@timestamp", "ts", "at", "created_at", "event_time", "time_us", "date")
 """Fields in which a time is looked for, where none is named."""
@@ -75,7 +74,7 @@ class Lines:
                     for line in file:
                         if stripped := line.rstrip(b"\r\n"):
                             yield stripped
-            except (EOFError, zlib.error) as error:
+            except INCOMPLETE as error:
                 raise RecordingError(f"{path} can't be read to its end: {error}") from None
 
 

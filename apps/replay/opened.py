@@ -9,8 +9,13 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 
-_INCOMPLETE = EOFError, zlib.error, gzip.BadGzipFile
+INCOMPLETE = EOFError, zlib.error, gzip.BadGzipFile
+"""What reading a packed file raises that is cut off or damaged."""
 _BOM = b"\xef\xbb\xbf"
+
+
+class RecordingError(ValueError):
+    """A file that can't be replayed; the message says why."""
 
 
 def opened(path: Path) -> gzip.GzipFile | BufferedReader:
@@ -19,7 +24,7 @@ def opened(path: Path) -> gzip.GzipFile | BufferedReader:
         packed = file.read(2) == b"\x1f\x8b"
     found = gzip.open(path) if packed else path.open("rb")  # noqa: SIM115
     # Whoever reads on is told that the file is incomplete.
-    with suppress(*_INCOMPLETE):
+    with suppress(*INCOMPLETE):
         if found.peek(len(_BOM))[: len(_BOM)] == _BOM:
             found.read(len(_BOM))
     return found
@@ -41,10 +46,10 @@ def suffix_of(path: Path) -> str:
 
 @contextmanager
 def whole(path: Path) -> Iterator[None]:
-    """Raise `ValueError` where a packed file turns out to be incomplete within the block."""
+    """Raise `RecordingError` where a packed file turns out to be incomplete within the block."""
     try:
         yield
-    except _INCOMPLETE as error:
-        raise ValueError(
+    except INCOMPLETE as error:
+        raise RecordingError(
             f"{path} can't be replayed: the gzip file is incomplete or broken ({error})"
         ) from None

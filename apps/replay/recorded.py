@@ -8,7 +8,6 @@ the topic has to deal with them, as with any sender's mistakes.
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator
@@ -24,7 +23,7 @@ import pyarrow as pa
 
 from . import jetstream, mastodon, twitter_v1, twitter_v2
 from .batch import Batch
-from .opened import opened
+from .opened import RecordingError, opened, whole
 from .post import Post, Unrecognised, encode
 
 FORMATS: dict[str, ModuleType] = {kind.NAME: kind for kind in (jetstream, twitter_v1, twitter_v2, mastodon)}
@@ -33,10 +32,6 @@ _LOOKED_AT = 1_000  # lines in which an event must be recognised
 _REMEMBERED = 1_000_000  # latest events among which a repeat is noticed
 _LINES_A_BATCH = 10_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class RecordingError(ValueError):
-    """A file that can't be replayed; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +63,13 @@ class Recording:
         if not path.is_file():
             raise RecordingError(f"{path}: there is no such file")
         read = False
-        try:
+        with whole(path):
             for line in islice(lines_of(path), _LOOKED_AT):
                 read = True
                 for event in events_of(line):
                     for name, kind in FORMATS.items():
                         if kind.recognises(event):
                             return cls(path, name, speed, seconds)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise RecordingError(
-                f"{path} can't be replayed: the gzip file is incomplete or broken ({error})"
-            ) from None
         known = ", ".join(FORMATS)
         wrong = f"none of its first {_LOOKED_AT} lines is an event of {known}" if read else "it is empty"
         raise RecordingError(f"{path} can't be replayed: {wrong}")

@@ -33,6 +33,16 @@ _INDEX = r"(?i)[\^$]?(I:)?(SPX|GSPC|INX|S&?P[ _-]?500([ _-].*)?)"
 _NEW_YORK: dict[str, Any] = {"zone": "America/New_York", "hours": "09:30-16:00"}
 """Where and when the rules of US exchanges apply."""
 
+_BAR = {
+    "open": first("open"),
+    "high": max_("high"),
+    "low": min_("low"),
+    "close": last("price"),
+    "volume": sum_("size"),
+    "value": sum_("value"),
+}
+"""What becomes of trades and bars in a window: one bar."""
+
 
 def _tape(rows: Stream) -> Stream:
     """Every trade and every bar by itself, in the order of its time; one that comes twice counts once."""
@@ -58,19 +68,7 @@ def _tape(rows: Stream) -> Stream:
 
 def _minutes(rows: Stream) -> Stream:
     """What a page draws: any span of it merges to a bar."""
-    return (
-        rows.group_by("symbol")
-        .tumbling("1m", delay="5s")
-        .agg(
-            open=first("open"),
-            high=max_("high"),
-            low=min_("low"),
-            close=last("price"),
-            trades=count(),
-            volume=sum_("size"),
-            value=sum_("value"),
-        )
-    )
+    return rows.group_by("symbol").tumbling("1m", delay="5s").agg(**_BAR, trades=count())
 
 
 def _hours(rows: Stream) -> Stream:
@@ -82,18 +80,7 @@ def _hours(rows: Stream) -> Stream:
 
 
 def _movers(rows: Stream) -> Stream:
-    return (
-        rows.group_by("symbol", "kind")
-        .tumbling("1d", delay="5s")
-        .agg(
-            open=first("open"),
-            high=max_("high"),
-            low=min_("low"),
-            close=last("price"),
-            volume=sum_("size"),
-            value=sum_("value"),
-        )
-    )
+    return rows.group_by("symbol", "kind").tumbling("1d", delay="5s").agg(**_BAR)
 
 
 def _flow(rows: Stream) -> Stream:

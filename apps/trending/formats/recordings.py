@@ -8,7 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ...replay.recorded import Recording, RecordingError, events_of, lines_of
+from ...replay.opened import RecordingError
+from ...replay.recorded import Recording, events_of, lines_of
 
 
 def events(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from streamgauge.apps.logs.members import moment
-from streamgauge.apps.replay.recorded import RecordingError
+from streamgauge.apps.replay.opened import RecordingError
 
 from .reading import job_of, read, told
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
 from ...waiting import until
 
+PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"
 DESK, PHONE = (1100, 900), (375, 800)
+
+
+def pictures(own: Path) -> Path:
+    """Where pictures are drawn: a test's own folder, or docs/pictures if `STREAMGAUGE_PICTURES=1` is set."""
+    return PICTURES if os.environ.get("STREAMGAUGE_PICTURES") else own
 
 
 class Tab:

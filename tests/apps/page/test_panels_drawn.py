@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ from streamgauge.apps.registry import app_of
 from streamgauge.operators.serving.http.service import Service
 
 from ...operators.serving.http.served import serving
-from .drawn import Tab
+from .drawn import PICTURES, Tab, pictures
 from .exampled import exampled
-from .test_routes_drawn import PICTURES
 
 pytestmark = pytest.mark.soak  # half a minute of sketching; `test_routes_drawn.py` has every kind of panel
 
@@ -51,7 +49,5 @@ def test_each_panel_shows_something_and_what_happened_was_told(
         names = [rule, *(part for part in parts if isinstance(part, str))]
         assert any(all(name in text for name in names) for text in tab.text(".alerts li")), names
     assert tab.complaints() == []
-    # That of docs/pictures, which `STREAMGAUGE_PICTURES=1` draws anew.
-    folder = PICTURES if os.environ.get("STREAMGAUGE_PICTURES") else tmp_path
-    assert tab.picture(folder / f"page-{name}.webp", 1_100) < 90_000
+    assert tab.picture(pictures(tmp_path) / f"page-{name}.webp", 1_100) < 90_000
     assert (PICTURES / f"page-{name}.webp").is_file()

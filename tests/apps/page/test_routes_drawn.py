@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from streamgauge.operators.serving.http.service import Service
 
 from ...operators.serving.http.served import TOKEN, serving
 from ...waiting import until
-from .drawn import PHONE, Tab
+from .drawn import PHONE, PICTURES, Tab, pictures
 from .shown import HOSTILE, YARD, alert, requests
-
-PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"
 
 
 @pytest.fixture
@@ -229,6 +226,5 @@ def test_pictures_are_small(
     tab: Tab, tmp_path: Path, name: str, path: str, size: tuple[int, int], scheme: str, height: int
 ) -> None:
     """They are those in docs/pictures, which `STREAMGAUGE_PICTURES=1` draws anew."""
-    folder = PICTURES if os.environ.get("STREAMGAUGE_PICTURES") else tmp_path
-    assert 5_000 < tab.open(path, size, scheme).picture(folder / f"{name}.webp", height) < 50_000
+    assert 5_000 < tab.open(path, size, scheme).picture(pictures(tmp_path) / f"{name}.webp", height) < 50_000
     assert (PICTURES / f"{name}.webp").is_file()

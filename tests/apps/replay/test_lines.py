@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.apps.replay.batch import Batch
 from streamgauge.apps.replay.lines import Lines, time_in
-from streamgauge.apps.replay.recorded import RecordingError
+from streamgauge.apps.replay.opened import RecordingError
 
 START = 1_767_225_600
 

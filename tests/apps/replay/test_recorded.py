@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from streamgauge.apps.replay import jetstream, twitter_v1, twitter_v2
+from streamgauge.apps.replay.opened import RecordingError
 from streamgauge.apps.replay.post import Unrecognised
-from streamgauge.apps.replay.recorded import Recording, RecordingError
+from streamgauge.apps.replay.recorded import Recording
 
 STATUS = {
     "created_at": "Wed Oct 10 20:19:24 +0000 2018",
