@@ -10,6 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
+from .advice import advise
 from .arguments import bound, signature
 from .catalogue import SqlFunction, catalogue
 
@@ -26,6 +27,8 @@ def column_function(name: str) -> Callable[..., Column]:
     if function is None:
         close = ", ".join(get_close_matches(name, catalogue(), 3))
         raise AttributeError(f"there is no function {name}; names are like {close or 'sketch_distinct'}")
+
+    advise()
 
     def call(*given: Any, **named: Any) -> Column:
         told = bound(name, function.columns, function.options, given, named)

@@ -5,7 +5,7 @@
 
 A Python aggregate sees all rows of a group in one place, so `frames.sketch` is faster for large groups. Spark
 takes Python aggregates in groups and in OVER, but not in streams, beside its own aggregates or with FILTER:
-`frames.sketch` is for these.
+`frames.sketch` is for these, and a note on Spark's error says so (`advice`).
 
 Overlapping windows hold rows twice. When you roll such a table up in SQL, keep only windows that lie end to
 end: for windows of two minutes, ``WHERE unix_micros(window_start) % 120000000 = 0``.
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from ..kafka.source import KafkaSketchSource
 from ..parquet.readable import ParquetRows
+from .advice import advise
 from .catalogue import catalogue
 from .columns import arrow_function
 from .describing import describe
@@ -76,6 +77,7 @@ def register(spark: SparkSession) -> list[str]:
     for name, function in functions.items():
         spark.udf.register(name, arrow_function(function))
     describe(spark, functions.values())
+    advise()
     for source in (KafkaSketchSource, ParquetRows):
         spark.dataSource.register(source)
     return list(functions)

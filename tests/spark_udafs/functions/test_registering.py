@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row, Window
 from pyspark.sql import functions as F
 
@@ -167,14 +168,25 @@ def test_what_describe_and_show_say(spark: Any, rows: Any) -> None:
         ),
         ("SELECT sketch_distinct(id, id) FROM sketched_rows", "lg_k is one constant for all rows of a group"),
         ("SELECT answer_distinct(CAST('no sketch' AS BINARY))", "HLL"),
-        # What Spark itself refuses of a Python aggregate, as the page and DESCRIBE FUNCTION say.
+        # What Spark itself refuses of a Python aggregate, with our note.
+        ("SELECT count(*), sketch_distinct(id) FROM sketched_rows", r"Use streamgauge.sketch\(df\)"),
         (
-            "SELECT count(*), sketch_distinct(id) FROM sketched_rows",
-            "sketch_distinct.* cannot be invoked together",
+            "SELECT max(id), merge_distinct(b) FROM (SELECT id, X'' b FROM sketched_rows)",
+            "streamgauge.rollup",
         ),
-        ("SELECT sketch_distinct(id) FILTER (WHERE id > 1) FROM sketched_rows", "FILTER"),
+        (
+            "SELECT sketch_distinct(id) FILTER (WHERE id > 1) FROM sketched_rows",
+            "sketch_distinct takes no FILTER CLAUSE. Instead .* CASE WHEN x THEN",
+        ),
     ],
 )
 def test_what_is_refused(spark: Any, rows: Any, query: str, told: str) -> None:
     with pytest.raises(Exception, match=told):
         spark.sql(query).collect()
+
+
+def test_streams_are_told_of_sketch(spark: Any, rows: Any) -> None:
+    counted = spark.readStream.format("rate").load().groupBy().agg(S.sketch_distinct("value").alias("n"))
+    running = counted.writeStream.format("memory").queryName("refused").outputMode("complete").start()
+    with pytest.raises(StreamingQueryException, match=r"stream. Use streamgauge.sketch\(df\)"):
+        running.awaitTermination(120)

@@ -1,0 +1,76 @@
+"""What to do where Spark refuses a Python aggregate: a note on the error that it raises.
+
+Spark's planner refuses them with errors of its own, long after `register` or a function of columns was
+called, in whichever call runs the query. So the exceptions' classes get a `__notes__` that is worked out when
+somebody looks at it, as tracebacks do: no call of PySpark is replaced, and its errors' text stays as it is.
+
+Source: PEP 678 (https://peps.python.org/pep-0678/).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
+
+from .catalogue import catalogue
+
+_AGGREGATES = re.compile(r"\b(sketch|merge)_[a-z_]+")
+_INSTEAD = {
+    "sketch": (
+        "Use streamgauge.sketch(df).groupBy(...).agg(...): it makes the same sketches, in batches and in "
+        'streams, and takes F.count("*"), F.sum, F.avg, F.min, F.max and F.variance beside them'
+    ),
+    "merge": (
+        "Use streamgauge.rollup(table, ...), which merges tables that streamgauge.sketch(df) made, in "
+        "batches and streams, with the counts, sums, means and extremes that stand beside sketches there"
+    ),
+}
+_IN_PLACE = {
+    "FILTER CLAUSE": "Instead of FILTER (WHERE x), give it CASE WHEN x THEN ... END: nulls are skipped. ",
+    "DISTINCT": "Select different values first, unless it counts different ones anyway. ",
+}
+
+
+class Advice:
+    """A class's `__notes__`: of an error about an aggregate of ours what to do instead, of others none."""
+
+    def __get__(self, error: PySparkException | None, kind: type) -> Any:
+        """The notes; those of an error are kept with it, where `add_note` adds to them."""
+        told = None if error is None else advice(error)
+        if error is None or told is None:
+            raise AttributeError("__notes__")
+        notes = error.__dict__["__notes__"] = [told]
+        return notes
+
+
+def advise() -> None:
+    """Have Spark's errors about aggregates of this package say what to do instead."""
+    for kind in (AnalysisException, StreamingQueryException):
+        if "__notes__" not in vars(kind):
+            setattr(kind, "__notes__", Advice())  # noqa: B010 - mypy knows no such attribute
+
+
+def advice(error: PySparkException) -> str | None:
+    """What to do instead of what Spark has refused; None if that is not an aggregate of this package."""
+    try:
+        return _advice(error.getCondition() or "", error.getMessageParameters() or {}, error)
+    except Exception:
+        # The JVM that is asked may have ended; the traceback has to be printed all the same.
+        return None
+
+
+def _advice(condition: str, given: dict[str, str], error: PySparkException) -> str | None:
+    if condition == "INVALID_PANDAS_UDF_PLACEMENT":
+        named, why = given["functionList"], "can't stand beside Spark's own aggregates. "
+    elif condition == "STREAM_FAILED" and "group aggregate pandas UDF" in given["message"]:
+        # The plan, which is in the error's text, names it.
+        named, why = str(error), "can't aggregate a stream. "
+    elif condition == "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX":
+        named = " ".join(context.fragment() for context in error.getQueryContext())
+        why = f"takes no {given['syntax']}. {_IN_PLACE.get(given['syntax'], '')}"
+    else:
+        return None
+    ours = (found for found in _AGGREGATES.finditer(named) if found[0] in catalogue())
+    return next((f"streamgauge: {found[0]} {why}{_INSTEAD[found[1]]}." for found in ours), None)
