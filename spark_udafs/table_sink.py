@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pyarrow as pa
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType, LongType
 
 from ..operators.table.schema import BATCH, END, START, keys_of
 from ..sketches.core.protocol import SketchError
 from .merge.forms import quoted
 from .sinks import Batch
-from .tables import as_frame, one_schema
+from .tables import as_frame, comments_of, is_described, one_schema
 
 
 class TableSink:
     """A Spark table, of a catalog or a database, that holds each micro-batch's windows once.
 
-    The table is made by the first batch if there is none. Its column ``streamgauge_batch`` says which query
-    and micro-batch a row came with: a batch that Spark repeats after a crash adds only the rows that are not
-    there yet, so this holds for every table that Spark can read and append to, be it Parquet, Delta, Iceberg
-    or a database. Several queries may share one where its format takes several writers at a time, which
+    The table is made by the first batch if there is none; an empty one of the same columns that you have
+    made, partitioned as you like, is taken as well. Definitions are kept in the columns' metadata, and as
+    their comments where a catalog keeps nothing else, as Iceberg's does. The column ``streamgauge_batch``
+    says which query and micro-batch a row came with: a batch that Spark repeats after a crash adds only the
+    rows that are not there yet. So this holds for all formats of tables that Spark appends to, be it Parquet,
+    Delta or Iceberg. Several queries may share one where its format takes several writers at a time, which
     Spark's own Parquet tables don't. `as_table`, `rollup` and `read_table` don't see that column.
 
     With ``upsert=True`` rows replace those of the same window and keys, and there is no such column. This is
@@ -28,7 +33,8 @@ class TableSink:
     a table format that has MERGE, such as Delta and Iceberg; Spark's own Parquet tables don't have it.
 
     Raises `SketchError` for a table of another definition, with the difference, and for one that is no table
-    of sketches; `ValueError` for one whose format has no MERGE where it is needed.
+    of sketches; `ValueError` for one whose format has no MERGE where it is needed, and for a catalog that
+    keeps no definitions at all, as those of databases over JDBC.
 
     >>> import polars as pl
     >>> from streamgauge import Stream, StreamTester, as_table, count
@@ -56,6 +62,8 @@ class TableSink:
         if not spark.catalog.tableExists(self._table):
             rows.limit(0).write.mode("ignore").saveAsTable(self._table)
         there = spark.table(self._table)
+        if not is_described(there):
+            there = self._described(there, rows, table.schema)
         one_schema([there, rows], f"TableSink: {self._table} and this query")
         self._check_batch(there)
         windows = [START, END, *keys_of(table.schema)]
@@ -66,6 +74,25 @@ class TableSink:
             own = there.filter(F.col(BATCH) == F.lit(f"{batch.query}/{batch.number}")).alias("there")
             rows = rows.alias("rows").join(own, _same("there", "rows", windows), "left_anti")
         rows.select(*map(quoted, there.columns)).write.insertInto(self._table)
+
+    def _described(self, there: DataFrame, rows: DataFrame, schema: pa.Schema) -> DataFrame:
+        """The sink's table with comments that define its columns, if it is empty and has those of `rows`.
+
+        Raises `ValueError` for a catalog without comments.
+        """
+        if _shape(there) != _shape(rows) or not there.isEmpty():
+            return there
+        for name, comment in comments_of(schema).items():
+            with suppress(AnalysisException, UnsupportedOperationException):
+                statement = f"ALTER TABLE {self._table} ALTER COLUMN {quoted(name)} COMMENT :comment"
+                there.sparkSession.sql(statement, {"comment": comment})
+        if not is_described(commented := there.sparkSession.table(self._table)):
+            raise ValueError(
+                f"TableSink: the catalog of {self._table} keeps neither metadata nor comments of columns, so "
+                "nobody could tell later what is in them; name a table of another catalog, or let a function "
+                "of yours write the answers"
+            )
+        return commented
 
     def _check_batch(self, there: DataFrame) -> None:
         """Raise `SketchError` for a table that was made for the other way of writing."""
@@ -88,6 +115,12 @@ class TableSink:
                 f"TableSink: {self._table} is in a format that has no MERGE, which upserts need; make it in "
                 "one that has, such as Delta or Iceberg. Closed windows, which come once, need no upserts"
             ) from None
+
+
+def _shape(frame: DataFrame) -> dict[str, object]:
+    """The types of the columns; whole numbers are of one, since some formats have fewer of them."""
+    types = {field.name: field.dataType for field in frame.schema}
+    return {name: LongType() if isinstance(kind, IntegralType) else kind for name, kind in types.items()}
 
 
 def _same(one: str, other: str, names: list[str]) -> Column:

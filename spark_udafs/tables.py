@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +31,8 @@ from ..sketches.core.protocol import SketchError
 from .merge.forms import key_column, quoted, spark_type
 
 _KEY = METADATA.decode()
+_COMMENT = "comment"
+"""The key under which Spark has a column's comment in its metadata."""
 
 
 def as_table(frame: DataFrame) -> pa.Table:
@@ -54,19 +58,45 @@ def schema_of_frame(frame: DataFrame) -> pa.Schema:
     Raises `SketchError` for a DataFrame that isn't a table of sketches.
     """
     columns = frame.schema
-    aggregates = {
-        field.name: Aggregate.from_json(field.metadata[_KEY]) for field in columns if _KEY in field.metadata
-    }
+    notes = {field.name: _notes(field) for field in columns}
+    aggregates = {name: Aggregate.from_json(note[_KEY]) for name, note in notes.items() if _KEY in note}
     names = columns.fieldNames()
     if not aggregates or names[:2] != [START, END]:
         raise SketchError(
             f"not a table of sketches: expected {START}, {END}, keys, and aggregates with their definitions "
             f"in their metadata, got {', '.join(names)}. Where Spark SQL computed a column it dropped the "
-            "definition: rollup(table, ...) keeps it, and with_definitions(frame, like=table) puts it back"
+            "definition, and so do catalogs that keep only comments, as Iceberg's do: rollup(table, ...) and "
+            "TableSink keep it, and with_definitions(frame, like=table) puts it back"
         )
     others = [field for field in columns.fields[2:] if field.name not in aggregates and field.name != BATCH]
     keys = {field.name: _key_type(field) for field in others}
-    return table_schema(keys, aggregates, windows_of(field.metadata for field in columns))
+    return table_schema(keys, aggregates, windows_of(notes.values()))
+
+
+def is_described(frame: DataFrame) -> bool:
+    """Whether any column of a DataFrame says that it is an aggregate's."""
+    return any(_KEY in _notes(field) for field in frame.schema)
+
+
+def comments_of(schema: pa.Schema) -> dict[str, str]:
+    """What a table of sketches has to say of its columns, as comments in catalogs that keep nothing else.
+
+    Keys say their own type as well, since such a catalog may hold them as a wider one.
+    """
+    windows = windows_told(schema)
+    notes = {name: notes_of(schema.field(name), windows) for name in schema.names[2:]}
+    for key in keys_of(schema):
+        notes[key] = {KEY_TYPE: str(schema.field(key).type)}
+    return {name: json.dumps(note) for name, note in notes.items()}
+
+
+def _notes(field: StructField) -> Mapping[str, str]:
+    """What a Spark column says of itself in its metadata, or in its comment."""
+    comment = field.metadata.get(_COMMENT, "")
+    if comment.startswith(f'{{"{_KEY}'):
+        with suppress(json.JSONDecodeError):
+            return {**json.loads(comment), **field.metadata}
+    return dict(field.metadata)
 
 
 def one_schema(tables: Sequence[DataFrame], where: str) -> pa.Schema:
@@ -136,8 +166,8 @@ def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
 
 
 def _key_type(field: StructField) -> pa.DataType:
-    if KEY_TYPE in field.metadata:
-        return arrow_type(field.metadata[KEY_TYPE])
+    if (told := _notes(field).get(KEY_TYPE)) is not None:
+        return arrow_type(told)
     return key_type(to_arrow_type(field.dataType, timezone="UTC"))
 
 

@@ -18,6 +18,7 @@ from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import read_parquet
 from streamgauge.operators.testing import StreamTester
 from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.spark_udafs import table_sink
 from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.rollup import rollup
 from streamgauge.spark_udafs.run import write
@@ -28,6 +29,12 @@ from streamgauge.spark_udafs.tables import as_table
 pytestmark = pytest.mark.spark
 
 COLUMNS = {"at": pl.Int64, "site": pl.String, "user": pl.Int64}
+
+MADE = (
+    "window_start timestamp, window_end timestamp, site string, rows bigint, users binary, "
+    "streamgauge_batch string"
+)
+"""The columns of the sink's table, for one that is made by hand."""
 
 
 def windows(**asked: ask.Aggregate) -> pa.Table:
@@ -75,6 +82,35 @@ def test_tables_of_something_else_are_refused(spark: Any, table: str) -> None:
     with pytest.raises(SketchError, match="not a table of sketches"):
         TableSink("sinks.others")(windows(), Batch("one", 1))
     assert spark.table(table).count() == 9
+
+
+def test_definitions_are_comments_where_a_table_has_no_metadata(spark: Any, table: str) -> None:
+    spark.sql(f"CREATE TABLE {table} ({MADE}) USING parquet PARTITIONED BY (site)")
+    found = windows()
+    for number in (0, 1):
+        TableSink(table)(found, Batch("one", number, again=False))
+    stored = spark.table(table)
+    assert "streamgauge" not in stored.schema["users"].metadata
+    order = [("window_start", "ascending"), ("site", "ascending")]
+    again = as_table(stored.filter("streamgauge_batch = 'one/1'"))
+    assert again.sort_by(order).equals(found.sort_by(order))
+    assert query(as_table(rollup(stored, to="1 hour", by=[])))["rows"].to_list() == [360]
+    with pytest.raises(SketchError, match=r'"users" changed from distinct\("user", lg_k=12\) to'):
+        TableSink(table)(windows(rows=ask.count(), users=ask.distinct("user", lg_k=10)), Batch("one", 2))
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN users COMMENT 'whose are these?'")
+    with pytest.raises(SketchError, match="have different definitions"):
+        TableSink(table)(found, Batch("one", 2))
+
+
+def test_a_catalog_that_takes_no_comments_is_refused(
+    spark: Any, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.sql(f"CREATE TABLE {table} ({MADE}) USING parquet")
+    monkeypatch.setattr(table_sink, "comments_of", lambda schema: {"none": "Spark refuses this"})
+    with pytest.raises(
+        ValueError, match=r"the catalog of sinks\.minutes keeps neither metadata nor comments"
+    ):
+        TableSink(table)(windows(), Batch("one", 0))
 
 
 def test_upserts_need_a_format_that_merges(spark: Any, table: str) -> None:
