@@ -40,6 +40,7 @@ from .merge.catalyst import NativePartials
 from .merge.partials import Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 from .seeds import seed_of_task
+from .settled import settle
 from .windows import Sessions, Windows, windows_of_column
 
 EVENT, _FIRST, _LATEST = "__event", "__first", "__latest"
@@ -289,6 +290,7 @@ def _sketching(
             if len(times):
                 panes.add(rows, times)
         table = panes.take()
+        settle()
         yield from plan.batches(table if windows is None else _timed(table, windows))
 
     return run

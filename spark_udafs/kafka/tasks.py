@@ -24,10 +24,11 @@ from ...operators.table.schema import schema_of
 from ..merge.forms import spark_type
 from ..merge.partials import Partials
 from ..merge.plan import partials_of
+from ..settled import settle
 from .cluster import Report
 from .offsets import Known, Offsets, TopicPartition
 from .options import KafkaOptions
-from .workers import Letters, ids_seen, keep_ids, reading, remarks_on, replay_from, report_known, settle
+from .workers import Letters, ids_seen, keep_ids, reading, remarks_on, replay_from, report_known
 
 BATCH_MESSAGES = 200_000
 """How many messages are decoded and sketched at a time."""

@@ -7,7 +7,6 @@ they aren't at hand, the rows before the range are read once more.
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -131,17 +130,6 @@ def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start
             min(low, start) - 1,
         )
     return min(max(wanted, low), start)
-
-
-def settle() -> None:
-    """Once per process: exempt everything loaded by now from garbage collection.
-
-    Spark collects garbage after each task, which takes a tenth of a second with all modules of Numba and
-    Polars loaded.
-    """
-    if not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
 
 
 def report_known(options: KafkaOptions, group: str, place: TopicPartition, told: Report) -> None:
