@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..frames import Work
+from ..settled import settle
 from .files import Piece, batches, dataset_of, pieces, tasks
 
 
@@ -40,11 +41,12 @@ class ParquetReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Tasks of row groups that may hold rows of interest; at least one, which may have none."""
+        settle()
         reading = self._reading
         if not reading.files:
             return [Pieces((), reading.columns)]
         dataset = dataset_of(reading.files, reading.columns)
-        cut = tasks(pieces(dataset, reading.where)) or [()]
+        cut = tasks(pieces(dataset, reading.where, reading.columns.names)) or [()]
         return [Pieces(part, dataset.schema) for part in cut]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -55,7 +57,7 @@ class ParquetReader(DataSourceReader):
         def rows() -> Iterator[pa.RecordBatch]:
             for piece in partition.pieces:
                 for batch in batches(piece, partition.schema, reading.columns.names, reading.where):
-                    table = pa.Table.from_batches([batch]).cast(reading.columns)
-                    yield from table.combine_chunks().to_batches()
+                    yield batch.cast(reading.columns)
 
-        return reading.work(rows())
+        yield from reading.work(rows())
+        settle()
