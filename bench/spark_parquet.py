@@ -3,6 +3,12 @@
 Random int64 in 16 files of row groups of a million, into an HLL of lgK 12. Medians of three turns after one
 that warms up. A second row is of a tenth of the files' rows, which a condition selects by their statistics:
 ours skips the row groups, and so does Spark.
+
+What bounds ours, in nanoseconds of a core for each row, measured in two processes at once: to read the column
+alone takes Polars 6 and Arrow 10, nearly all of it for Snappy's blocks; to read it with Polars and sketch it
+takes 8. Ours takes 8 to 9 in Spark's workers, so with this reader they are as fast as they get. Half a second
+of the JVM's processor time comes on top for the query, however many its rows are. Spark's plan takes about
+40, and with `max` in the sketch's place 17.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 
 from streamgauge.spark_udafs.parquet.reading import PlannedRead
 from streamgauge.spark_udafs.parquet.source import NAME, bound
+from streamgauge.spark_udafs.settled import settle
 
 COLUMNS = pa.schema([("n", pa.int64()), ("text", pa.string())])
 
@@ -41,6 +43,19 @@ def test_each_row_is_read_once_in_the_types_asked_for(tmp_path: Path) -> None:
     where = (pc.field("n") > 17) & (pc.field("text") == "é")
     _, rows = read(PlannedRead(tuple(files), COLUMNS, where, as_they_are, COLUMNS))
     assert rows["n"].to_pylist() == list(range(18, 30))
+
+
+def test_what_a_worker_has_loaded_is_collected_no_more(tmp_path: Path) -> None:
+    table = pa.table({"n": [1, 2], "text": ["a", "b"]})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    settle.cache_clear()
+    gc.unfreeze()
+    assert read(PlannedRead((f"file://{tmp_path}/rows.parquet",), COLUMNS, None, as_they_are, COLUMNS))
+    frozen = gc.get_freeze_count()
+    # All modules with what they hold, and that once: the next tasks' own objects are collected.
+    assert frozen > 10_000
+    assert read(PlannedRead((f"file://{tmp_path}/rows.parquet",), COLUMNS, None, as_they_are, COLUMNS))
+    assert gc.get_freeze_count() <= frozen
 
 
 def test_nothing_to_read_is_a_task_without_rows(tmp_path: Path) -> None:
