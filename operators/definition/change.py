@@ -260,7 +260,11 @@ def _decoder(told: Mapping[str, Any] | None) -> str:
 
 
 def _window(told: Any) -> str:
-    return "none" if told is None else " ".join(map(str, told.values()))
+    if told is None:
+        return "none"
+    words = " ".join(map(str, told.values()))
+    # A DataFrame's windows tell their kind by what their length is called.
+    return f"sessions of {words}" if "session" in told else words
 
 
 def _sent(told: Any) -> str:

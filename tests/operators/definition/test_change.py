@@ -195,3 +195,8 @@ def test_what_changed_in_one_of_several_merged_streams_is_said_of_that_one() -> 
     assert rewritten(before, later) == [
         'in the stream of "b", step 1 had col("n") > 1, and has (col("n") + 1) > 2'
     ]
+
+
+def test_windows_of_dataframes_tell_their_kind() -> None:
+    told = [{"window": {kind: "1m", "time": 'over "at"'}} for kind in ("size", "session")]
+    assert differences(*told) == ['the window changed from 1m over "at" to sessions of 1m over "at"']
