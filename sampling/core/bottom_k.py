@@ -190,10 +190,16 @@ class BottomK(Sketch):
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: times as ISO text, bytes as hexadecimal, decimals as text, NaN as None."""
+    """A value as JSON can hold it: times as ISO text, bytes as hexadecimal, decimals as text, NaN as None.
+
+    >>> plain([("a", b"b")])    # a map, as PyArrow gives it
+    [{'key': 'a', 'value': '62'}]
+    """
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, tuple):
+        return {"key": plain(value[0]), "value": plain(value[1])}
+    if isinstance(value, list):
         return [plain(inner) for inner in value]
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
