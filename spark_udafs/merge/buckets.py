@@ -91,7 +91,23 @@ class BucketedPartials(Partials):
             rows = rows.withColumn("__timed", F.lit(None))
             start, end = map(F.lit, ALL_TIME)
         rows = rows.select("__timed", "__bucket", start.alias("__start"), end.alias("__end"), "__table")
+        if not (windows or self.keys or rows.isStreaming):
+            rows = rows.unionAll(self._without_rows(rows))
         return self.in_groups(rows, WindowMerge(self.table, mode, bool(windows)), mode)
+
+    def _without_rows(self, like: DataFrame) -> DataFrame:
+        """A part for the group of all rows, which there is also where there are none, as in Spark."""
+        start, end = (pa.array([edge]).view(TIME_TYPE) for edge in ALL_TIME)
+        sketches = [asked.groups(1).to_arrow() for asked in self.aggregates.values()]
+        (part,) = self.batches(pa.Table.from_arrays([start, end, *sketches], schema=self.table))
+        (bucket,), (table,) = part.column("__bucket").to_pylist(), part.column("__table").to_pylist()
+        values = [None, bucket, *ALL_TIME, table]
+        return like.sparkSession.range(1).select(
+            *(
+                F.lit(value).cast(field.dataType).alias(field.name)
+                for value, field in zip(values, like.schema)
+            )
+        )
 
     def in_groups(self, rows: DataFrame, merging: BucketMerge, mode: Mode) -> DataFrame:
         """The table of sketches of parts that are merged by their bucket, and what else `merging` names."""

@@ -114,6 +114,14 @@ def test_without_a_window_all_rows_are_in_one(
         assert row["users"]["lower"] <= users[row["lang"]] <= row["users"]["upper"]
 
 
+@either_way
+def test_of_no_rows_there_is_the_row_that_spark_has(rows: Any, more: dict[str, Aggregate]) -> None:
+    asked = {"rows": ask.count(), "users": ask.distinct("user"), "most": ask.max("price"), **more}
+    (row,) = query(as_table(sketch(rows.limit(0)).agg(**asked))).iter_rows(named=True)
+    assert (row["rows"], row["users"]["estimate"], row["most"]) == (0, 0, None)
+    assert as_table(sketch(rows.limit(0)).groupBy("lang").agg(**asked)).num_rows == 0
+
+
 def test_each_table_draws_samples_of_its_own(rows: Any) -> None:
     tables = [sketch(rows).agg(some=ask.sample("user", k=20)) for _ in range(2)]
     one, other = (query(as_table(table))["some"].to_list() for table in tables)
