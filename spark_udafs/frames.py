@@ -41,7 +41,7 @@ from .merge.partials import Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 from .seeds import seed_of_task
 from .settled import settle
-from .windows import Sessions, Windows, windows_of_column
+from .windows import Sessions, Windows, event_times, windows_of_column
 
 EVENT, _FIRST, _LATEST = "__event", "__first", "__latest"
 """The column of event times beside those that are sketched, and those of each pane's first and latest."""
@@ -135,7 +135,7 @@ class Sketching:
         asked = AskedOfFrame.of(self.frame, self.keys, aggregates)
         time = None if self.windows is None else asked.columns.named(self.windows.column)
         self._check(asked, time)
-        event = F.timestamp_micros(F.lit(0)) if time is None else asked.columns[time].cast("timestamp")
+        event = F.timestamp_micros(F.lit(0)) if time is None else event_times(self.frame, asked.columns[time])
         # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
         names = [*asked.names(), EVENT]
         selected = [*(asked.columns[name] for name in asked.names()), event]

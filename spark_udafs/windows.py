@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampNTZType
 
 from ..operators.definition.durations import microseconds, written
 from ..operators.definition.windows import Paned, Session, Tumbling
@@ -21,6 +22,7 @@ from ..operators.table.windows import END, START, TableWindows
 from .columns import Term, term_of
 
 _MS = np.int64(1_000)
+_UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal")
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,22 @@ def windows_of_column(column: Column) -> Windows | Sessions | None:
     if not gap:
         raise ValueError("session_window: a gap must be longer than 0")
     return Sessions(time.value, gap)
+
+
+def event_times(rows: DataFrame, time: Column) -> Column:
+    """The column that windows are over, as points in time.
+
+    Raises `ValueError` for times without a zone in a session whose zone is not UTC. Spark's windows of these
+    begin by the clock on the wall there, while those of a table of sketches begin by UTC.
+    """
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or ""
+    if zone not in _UTC and isinstance(rows.select(time).schema[0].dataType, TimestampNTZType):
+        raise ValueError(
+            "groupBy: the time of the window has no zone. Windows of a table of sketches begin by UTC, "
+            f"Spark's by the clock in {zone}: cast such times to timestamp first if they are told in {zone}, "
+            "or set spark.sql.session.timeZone to UTC"
+        )
+    return time.cast("timestamp")
 
 
 def _constant(called: Term, given: Term) -> str:

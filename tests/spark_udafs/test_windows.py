@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.spark_udafs.windows import Sessions, TogetherLate, Windows, window, windows_of_column
+from streamgauge.spark_udafs.windows import (
+    Sessions,
+    TogetherLate,
+    Windows,
+    event_times,
+    window,
+    windows_of_column,
+)
 
 MINUTE = 60_000_000
 
@@ -66,3 +73,18 @@ def test_spark_s_own_windows_are_known(spark: Any) -> None:
     ):
         with pytest.raises(ValueError, match=told):
             windows_of_column(wrong)
+
+
+@pytest.mark.spark
+def test_times_without_a_zone_need_utc(spark: Any) -> None:
+    rows = spark.sql("SELECT timestamp_ntz'2026-01-01 00:10:00' told, timestamp'2026-01-01 00:10:00' at")
+    told, at = rows["told"], rows["at"]
+    assert str(event_times(rows, told)) == "Column<'CAST(told AS TIMESTAMP)'>"
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        event_times(rows, at)
+        with pytest.raises(ValueError, match="by the clock in Asia/Kolkata: cast such times to timestamp"):
+            event_times(rows, told)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
