@@ -16,7 +16,7 @@ Others can't be merged, or keep every row: they are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from ..operators.definition.aggregate import Aggregate, aggregate
 from ..operators.definition.checked import RESERVED
 from .columns import Term, term_of
 from .merge.forms import quoted
+from .merge.partials import OWN
 
 _OURS = {
     "count": "count",
@@ -57,19 +58,19 @@ class Columns:
     def __getitem__(self, label: str) -> Column:
         return self._found[label][1]
 
-    def named(self, name: str) -> str:
+    def named(self, name: str, verb: str = "agg") -> str:
         """A column of this name, or one that Spark finds by it. Raises `ValueError` if there is none."""
         if name in self._names:
             if ("." in name or "`" in name) and self._spark_finds(name):
                 raise ValueError(
-                    f"agg: {name!r} may be a column or a field of one; rename the column, or write "
+                    f"{verb}: {name!r} may be a column or a field of one; rename the column, or write "
                     f"{quoted(name)!r} for it"
                 )
             self._own.add(name)
             return self._keep(name, name, F.col(quoted(name)))
         found = self._spark_finds(name)
         if len(found) != 1:
-            raise ValueError(f"agg: no column {name!r}; the DataFrame has {', '.join(self._names)}")
+            raise ValueError(f"{verb}: no column {name!r}; the DataFrame has {', '.join(self._names)}")
         own = [known for known in self._names if quoted(known) == name or known.lower() == name.lower()]
         if own:
             return self._keep(own[0], own[0], F.col(quoted(own[0])))
@@ -78,8 +79,8 @@ class Columns:
     def key(self, asked: str | Column) -> str:
         """The name that Spark gives a key; it stands for that key from now on."""
         if isinstance(asked, str):
-            label = self.named(asked)
-            if asked == label:
+            label = self.named(asked, "groupBy")
+            if asked == label and self.own(label):
                 return label
             # As Spark names it: the field of a struct by its own name, a column in the case of the question.
             origin, column = self._found[label]
@@ -138,12 +139,17 @@ class AskedOfFrame:
             raise ValueError('agg: nothing is asked; name an aggregate, such as users=distinct("user")')
         columns = Columns(frame)
         named = tuple(map(columns.key, keys))
-        _check_names(frame, [*named, *aggregates])
+        _check_names(frame, named, aggregates)
         asked = {
-            name: _ours(columns, frame, name, one) if isinstance(one, Column) else _named(columns, frame, one)
+            name: _ours(columns, frame, name, one)
+            if isinstance(one, Column)
+            else _named(columns, frame, name, one)
             for name, one in aggregates.items()
         }
-        return cls(columns, named, asked)
+        found = cls(columns, named, asked)
+        for name in {*found.names(), *aggregates} & {*OWN}:
+            raise ValueError(f"agg: {name!r} is what this package calls a column of its own; rename yours")
+        return found
 
     def names(self) -> list[str]:
         """The names of the columns that are needed, keys first."""
@@ -151,21 +157,29 @@ class AskedOfFrame:
         return list(dict.fromkeys(names))
 
 
-def _check_names(frame: DataFrame, names: list[str]) -> None:
-    """Raise `ValueError` for names that Spark takes as the same."""
+def _check_names(frame: DataFrame, keys: Sequence[str], names: Iterable[str]) -> None:
+    """Raise `ValueError` for names that Spark takes as the same, and for keys that every table has."""
+    for name in keys:
+        if name in RESERVED:
+            raise ValueError(
+                f"groupBy: every table of sketches has a column {name!r} of its own; group by "
+                f'F.col({name!r}).alias("another name")'
+            )
     if frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
         return
     seen: dict[str, str] = {name: name for name in RESERVED}
-    for name in names:
+    for name in (*keys, *names):
         other = seen.setdefault(name.lower(), name)
         if other != name:
             raise ValueError(f"agg: Spark takes {name!r} and {other!r} as one name; choose another")
 
 
-def _named(columns: Columns, frame: DataFrame, asked: Any) -> Any:
+def _named(columns: Columns, frame: DataFrame, name: str, asked: Any) -> Aggregate:
     """An aggregate of columns by the names they have in the DataFrame; decimals as what it can count."""
     if not isinstance(asked, Aggregate):
-        return asked
+        raise TypeError(
+            f'agg: {name!r} is {asked!r}; ask for an aggregate, such as distinct("user"), or F.sum("price")'
+        )
     column = asked.column
     if column is not None:
         column = _countable(columns, frame, asked, columns.named(column))
@@ -204,6 +218,10 @@ def _ours(columns: Columns, frame: DataFrame, name: str, asked: Column) -> Aggre
     if called.kind != "call" or called.value not in _OURS or len(called.arguments) != 1 or called.distinct:
         many = called.distinct or called.value in ("approx_count_distinct", "hll_sketch_agg")
         instead = f"ask for streamgauge.distinct({_argument(called)}), or " if many else ""
+        if called.kind == "text":
+            raise TypeError(
+                f'agg: {name!r} is the text "{called}"; write it with pyspark.sql.functions: F.sum("price")'
+            )
         raise TypeError(
             f"agg: {name!r} is {_told(called)}, which can't be kept in a table of sketches; {instead}take "
             "F.count, F.sum, F.avg, F.min, F.max or F.variance, or aggregate the DataFrame by itself for it"

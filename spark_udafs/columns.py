@@ -17,12 +17,13 @@ from .merge.forms import quoted
 
 @dataclass(frozen=True)
 class Term:
-    """One node of a column's tree: a call of a function, a column's name, a constant, ``*``, or other.
+    """One node of a column's tree: a call of a function, a column's name, a constant, ``*``, text, or other.
 
-    `value` is the function's name in small letters, the column's name as Spark reads it, or the constant.
+    `value` is the function's name in small letters, the column's name as Spark reads it, the constant, or the
+    text in SQL.
     """
 
-    kind: Literal["call", "name", "constant", "star", "other"]
+    kind: Literal["call", "name", "constant", "star", "text", "other"]
     value: Any
     column: Column | None = None
     arguments: tuple[Term, ...] = ()
@@ -62,6 +63,8 @@ def _of_classic(column: Any) -> Term:
         return Term("name", ".".join(map(_quoted, _sequence(node.nameParts()))), column)
     if kind == "Literal":
         return Term("constant", node.value(), column)
+    if kind == "SqlExpression":
+        return Term("text", node.expression(), column)
     return Term("star" if kind == "UnresolvedStar" else "other", None, column)
 
 
@@ -92,6 +95,8 @@ def _of_connect(tree: Any) -> Term:
         return Term("name", tree._unparsed_identifier, column)
     if kind == "LiteralExpression":
         return Term("constant", tree._value, column)
+    if kind == "SQLExpression":
+        return Term("text", tree._expr, column)
     return Term("star" if kind == "UnresolvedStar" else "other", None, column)
 
 

@@ -28,7 +28,8 @@ def check_keys(verb: str, keys: Sequence[str], columns: Mapping[str, pl.DataType
         raise ValueError(f"{verb}: no column {', '.join(map(repr, missing))} in {_names([*columns])}")
     for key in keys:
         if columns[key].is_nested():
-            raise TypeError(f"{verb}: {key!r} is of type {columns[key]}; explode it first")
+            instead = "take its fields" if columns[key] == pl.Struct else "explode it first"
+            raise TypeError(f"{verb}: {key!r} is of type {columns[key]}; {instead}")
 
 
 def typed_aggregates(

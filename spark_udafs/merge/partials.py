@@ -36,6 +36,9 @@ ACCOUNT = ("read", "counted", "filtered", "late", "dead_lettered")
 PROGRESS = ("messages", "lag")
 """Of a micro-batch: the messages it has read, and how many more there were when it was planned."""
 
+OWN = (*(f"__{name}" for name in (*ACCOUNT, *PROGRESS)), "__event", "__first", "__latest", "__window")
+"""What rows have beside keys and aggregates where they are sketched and merged."""
+
 
 class Partials(ABC):
     """The partial rows of one table of sketches' schema, and how Spark merges them.

@@ -28,18 +28,18 @@ def rows(spark: Any) -> Any:
 
 
 def test_columns_are_found_by_the_names_that_spark_takes(rows: Any) -> None:
-    keys = ("LANG", "`on.line`", F.upper("user.name").alias("Who"))
+    keys = ("LANG", "`on.line`", "user.name", F.upper("user.name").alias("Who"))
     found = (
         sketch(rows)
         .groupBy(*keys)
         .agg(**{"a.b": ask.distinct("user.name"), "c`d": ask.sum("back`tick"), "n": ask.count("N")})
     )
     own = rows.groupBy(*keys).agg(F.sum("`back``tick`"), F.count("n"))
-    assert found.columns == ["window_start", "window_end", "LANG", "on.line", "Who", "a.b", "c`d", "n"]
-    assert found.schema[5:][0].metadata.keys() == {"streamgauge", "streamgauge.windows"}
+    assert found.columns[2:] == ["LANG", "on.line", "name", "Who", "a.b", "c`d", "n"]
+    assert found.schema[6:][0].metadata.keys() == {"streamgauge", "streamgauge.windows"}
     table = query(as_table(found))
     assert table["a.b"].struct.field("estimate").round(3).unique().to_list() == [1.0]
-    told = table.select("LANG", "on.line", "Who", "c`d", "n").rows()
+    told = table.select("LANG", "on.line", "name", "Who", "c`d", "n").rows()
     assert sorted(told) == sorted(tuple(row) for row in own.collect())
 
 
@@ -96,6 +96,9 @@ def test_decimals_are_counted_as_their_text(rows: Any) -> None:
         ({"n": lambda _: ask.distinct("user.nowhere")}, ValueError, "no column 'user.nowhere'"),
         ({"LANG": lambda _: ask.count()}, ValueError, "Spark takes 'LANG' and 'Lang' as one name"),
         ({"Window_Start": lambda _: ask.count()}, ValueError, "as one name"),
+        ({"__lag": lambda _: ask.count()}, ValueError, "'__lag' is what this package calls a column"),
+        ({"n": lambda _: "n"}, TypeError, "agg: 'n' is 'n'; ask for an aggregate"),
+        ({"n": lambda _: F.expr("sum(n)")}, TypeError, r"'n' is the text \"sum\(n\)\"; write it with"),
     ],
 )
 def test_what_cannot_be_is_said(rows: Any, asked: dict[str, Any], error: type[Exception], told: str) -> None:
@@ -110,5 +113,13 @@ def test_names_that_could_mean_two_columns_are_refused(rows: Any) -> None:
         sketch(both).agg(users=ask.distinct("user.name"))
     (row,) = query(as_table(sketch(both).agg(n=ask.max("`user.name`")))).iter_rows(named=True)
     assert row["n"] == 1
+    with pytest.raises(ValueError, match="groupBy: no column 'nowhere'"):
+        sketch(rows).groupBy("nowhere").agg(n=ask.count())
+    with pytest.raises(
+        ValueError, match=r"column 'window_end' of its own; group by F.col\('window_end'\).alias"
+    ):
+        sketch(rows.withColumn("window_end", F.lit(1))).groupBy("window_end").agg(n=ask.count())
+    with pytest.raises(ValueError, match="'__event' is what this package calls"):
+        sketch(rows.withColumn("__event", F.lit(1))).agg(n=ask.max("__event"))
     with pytest.raises(ValueError, match=r"'n' is .* for one purpose and n for another"):
         sketch(rows).groupBy((F.col("n") % 2).alias("n")).agg(total=ask.sum("n"))

@@ -37,7 +37,9 @@ def test_what_a_column_calls_and_with_what(functions: Any) -> None:
     assert (total.value, total.arguments[0].value, str(total)) == ("sum", "*", "sum(*(a, b))")
     assert term_of(F.count_distinct("user")).distinct
     assert not term_of(F.count("user")).distinct
-    assert term_of(F.expr("count(*) FILTER (WHERE a > 1)")).kind == "other"
+    text = term_of(F.expr("count(*) FILTER (WHERE a > 1)"))
+    assert (text.kind, str(text)) == ("text", "count(*) FILTER (WHERE a > 1)")
+    assert term_of(F.col("a").cast("int")).kind == "other"
     hop = term_of(F.window("at", "1 hour", "15 minutes", "5 minutes"))
     assert [one.value for one in hop.arguments] == ["at", "1 hour", "15 minutes", "5 minutes"]
     assert term_of(F.session_window("at", "5 minutes")).arguments[1].value == "5 minutes"
