@@ -94,8 +94,11 @@ class SketchAggregator(_Aggregator):
         return None, []
 
     def reduce(self, buffer: Buffer, value: tuple[Any, ...]) -> Buffer:
-        """The buffer with one more row; the one given is used up."""
+        """The buffer with one more row; the one given is used up, except for `zero`."""
         image, rows = buffer
+        if not rows:
+            # Spark doesn't say that it asks for another zero for each group.
+            return image, [tuple(value)]
         rows.append(tuple(value))
         return buffer if len(rows) < AT_ONCE else (self._image(image, rows), [])
 

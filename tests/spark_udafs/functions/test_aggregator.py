@@ -92,6 +92,14 @@ def test_zero_changes_nothing_and_merging_is_commutative() -> None:
     assert {Theta.from_bytes(image, 14).estimate() for image in ways} == {7_000.0}
 
 
+def test_groups_may_begin_with_the_same_zero() -> None:
+    plug = as_aggregator(distinct("user"), StringType())
+    zero = plug.zero()
+    buffers = [plug.reduce(plug.reduce(zero, (one,)), (other,)) for one, other in ("ab", "cc")]
+    assert [round(HLL.from_bytes(plug.finish(buffer)).estimate()) for buffer in buffers] == [2, 1]
+    assert zero == plug.zero()
+
+
 def test_groups_without_rows_and_of_nulls_are_empty() -> None:
     plug = as_aggregator(distinct("user"), StringType())
     assert HLL.from_bytes(plug.finish(plug.zero())).estimate() == 0
