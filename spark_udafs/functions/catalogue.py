@@ -67,11 +67,17 @@ class SqlFunction:
         return self.verb in ("sketch", "merge")
 
     @property
+    def must_tell_kind(self) -> bool:
+        """Whether its name lacks the kind of items, without which bytes can't be read."""
+        reads = self.verb not in ("sketch", "from_spark")
+        return reads and self.line.asked.must_tell_kind and self.name == f"{self.verb}_{self.line.name}"
+
+    @property
     def usage(self) -> str:
         """How it is called.
 
-        >>> catalogue()["sketch_distinct"].usage
-        'sketch_distinct(column, lg_k=12)'
+        >>> catalogue()["sketch_distinct"].usage, catalogue()["answer_quantiles"].usage
+        ('sketch_distinct(column, lg_k=12)', 'answer_quantiles(sketch, q=None)')
         """
         return f"{self.name}{signature(self.columns, self.options)}"
 
@@ -80,10 +86,16 @@ class SqlFunction:
         """What it does, and what its family is.
 
         >>> catalogue()["merge_cpc"].says
-        'aggregates sketches into one (How many different values, in the fewest bytes: CPC)'
+        'aggregates sketches into one (how many different values, in the fewest bytes: CPC)'
+        >>> catalogue()["merge_top_k"].says
+        "is refused, as bytes don't tell the kind of items: write merge_top_k_string or merge_top_k_long"
         """
+        if self.must_tell_kind:
+            names = " or ".join(f"{self.name}_{kind}" for kind in self.line.asked.kinds)
+            return f"is refused, as bytes don't tell the kind of items: write {names}"
         about = (getdoc(asking(self.line.name)) or "").partition("\n\n")[0].replace("\n", " ")
-        return f"{VERBS[self.verb]} ({about.partition(';')[0].rstrip('.')})"
+        about = about.partition(";")[0].rstrip(".")
+        return f"{VERBS[self.verb]} ({about[0].lower()}{about[1:]})"
 
     @property
     def result(self) -> str:
@@ -93,17 +105,6 @@ class SqlFunction:
         'struct<estimate:double,lower:double,upper:double>'
         """
         return from_arrow_type(self.returns).simpleString()
-
-    @property
-    def example(self) -> str:
-        """A call of it, on columns that are called as its arguments are.
-
-        >>> catalogue()["answer_top_k_string"].example
-        'answer_top_k_string(sketch, 10)'
-        """
-        given = {name: _literal(value) for name, value in self.options.items() if value is not None}
-        told = [f"{name} => {value}" if self.aggregates else value for name, value in given.items()]
-        return f"{self.name}({', '.join([*self.columns, *told])})"
 
     def run(self) -> Callable[..., Any]:
         """What runs in a worker. Spark reads off its hints whether it aggregates."""
@@ -153,11 +154,6 @@ def _functions(line: Family) -> Iterator[SqlFunction]:
             yield SqlFunction(name, verb, line, ("sketch", *asked.columns), given, asked.returns, work)
     if line.name == "top_k":
         yield SqlFunction("from_spark_top_k", "from_spark", line, ("state",), {}, binary, read_states)
-
-
-def _literal(value: Any) -> str:
-    """A value of Python in SQL."""
-    return f"'{value}'" if isinstance(value, str) else str(value).lower()
 
 
 def _options(line: Family) -> dict[str, Any]:

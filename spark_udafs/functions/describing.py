@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .catalogue import SqlFunction
+from .examples import example
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,23 +47,69 @@ def told(function: SqlFunction) -> tuple[str, ...]:
     >>> print(told(catalogue()["contains_membership"])[1])
     <BLANKLINE>
         Arguments:
-          * sketch - a column
-          * item - a column
+          * sketch - the bytes of a sketch
+          * item - what is asked for
         Returns: boolean
     <BLANKLINE>
     """
-    lines = [f"* {name} - a column" for name in function.columns]
+    lines = [f"* {name} - {_argument(function, name)}" for name in function.columns]
     for name, default in function.options.items():
-        how = f"by place or as {name} => …" if function.aggregates else "by place"
-        lines.append(f"* {name} - optional, {how}; {_default(default)}")
+        about = _OPTIONS[function.verb == "sketch", name]
+        lines.append(
+            f"* {name} - optional; {about}" + ("" if default is None else f"; {default!r} unless given")
+        )
+    if function.options:
+        named = f", or by name as {next(iter(function.options))} => …" if function.aggregates else ""
+        lines.append(f"Options are given by place{named}.")
     arguments = "".join(f"\n      {line}" for line in lines)
     group = "agg_funcs" if function.aggregates else "misc_funcs"
     usage = f"{function.usage} - {function.says}."
     about = f"\n    Arguments:{arguments}\n    Returns: {function.result}\n"
     note = f"\n    {NOTE}\n  " if function.aggregates else ""
-    examples = f"\n    Examples:\n      > SELECT {function.example};\n"
+    examples = f"\n    Examples:\n      > {example(function)};\n"
     return usage, about, examples, note, group, "0.1.0", "", "python_udf"
 
 
-def _default(value: object) -> str:
-    return "as the sketch has it" if value is None else f"{value!r} unless given"
+_ARGUMENTS = {
+    "column": "the values, of a column or an expression; nulls are skipped",
+    "sketch": "the bytes of a sketch",
+    "other": "the bytes of another sketch",
+    "state": "what approx_top_k_accumulate or approx_top_k_combine gave",
+    "item": "what is asked for",
+    "value": "a value of the kind that was sketched",
+    "weight": "numbers: a value of twice the weight is as likely as two",
+    "time": "timestamps: when each value was",
+    "key": "what values are kept for, or drawn by",
+}
+_OPTIONS = {
+    (True, "lg_k"): "the size, 2^lg_k registers or hashes",
+    (True, "k"): "the size: values that are kept, or for quantiles what their error comes from",
+    (True, "relative_accuracy"): "how far off a quantile may be, as a share of it",
+    (True, "max_size"): "the size: the most counters kept, a power of 2",
+    (True, "eps"): "how far off a count may be, as a share of all",
+    (True, "confidence"): "how sure that is",
+    (True, "seed"): "of the hashes; sketches merge with those of the same",
+    (True, "capacity"): "how many values it is laid out for",
+    (True, "fpp"): "the share of values wrongly found in it, at that many",
+    (True, "window"): "the longest span it is asked for, an interval or seconds",
+    (True, "half_life"): "the age at which a value counts half, an interval or seconds",
+    (True, "p"): "the share of values kept",
+    (True, "high_ranks"): "whether high quantiles are the exact ones, or low ones",
+    (True, "kind"): "of the numbers added up, 'double' or 'integer'",
+    (True, "mode"): "of a value's numbers the 'sum', the 'min' or the 'max'; 'always_one' counts the values",
+    (False, "lg_k"): "the size it was made with, if above 12: its bytes don't say",
+    (False, "mode"): "the mode it was made with, 'sum' if not told: its bytes don't say",
+    (
+        False,
+        "q",
+    ): "a share such as 0.99, or an array of them; 0.25, 0.5, 0.75, 0.9, 0.95, 0.99 and 0.999 if not told",
+    (False, "window"): "the last seconds asked for, or an interval; all that it holds if not told",
+    (False, "k"): "how many",
+}
+"""What an option of sketching, and one of reading or asking, says."""
+
+
+def _argument(function: SqlFunction, name: str) -> str:
+    if function.verb == "sketch" and name == "value":
+        return "numbers that are added up for each different value of column"
+    return _ARGUMENTS[name]

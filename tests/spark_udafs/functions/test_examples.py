@@ -1,0 +1,58 @@
+"""The examples that DESCRIBE FUNCTION shows run: asked all at once, as one query each would take minutes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from streamgauge.operators.families import FAMILIES
+from streamgauge.spark_udafs.functions.catalogue import VERBS, SqlFunction, catalogue
+from streamgauge.spark_udafs.functions.examples import ROWS, call, example, made_for
+from streamgauge.spark_udafs.functions.registering import register
+
+EACH_VERB = {"distinct_set", "kll_quantiles", "top_k", "frequency", "membership", "tuple"}
+"""Families that together have functions of every verb, and of every kind of item."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "families",
+    [
+        pytest.param(EACH_VERB, id="of each verb"),
+        pytest.param(FAMILIES.keys(), id="all", marks=pytest.mark.soak),
+    ],
+)
+def test_every_example_runs(spark: Any, families: Collection[str]) -> None:
+    register(spark)
+    # Spark has no Python aggregate beside its own, and no aggregate beside other columns.
+    apart: dict[tuple[bool, bool], list[SqlFunction]] = defaultdict(list)
+    asked_of = [function for function in catalogue().values() if function.line.name in families]
+    assert {function.verb for function in asked_of} == VERBS.keys()
+    for function in asked_of:
+        if function.verb == "sketch":
+            apart[False, True].append(function)
+        elif not function.must_tell_kind:
+            native = not made_for(function).startswith("sketch_")
+            apart[native, function.aggregates].append(function)
+    for functions in apart.values():
+        made = list(dict.fromkeys(made_for(one) for one in functions if one.verb != "sketch"))
+        inner = ", ".join(f"{sketch} AS s{at}" for at, sketch in enumerate(made))
+        asked = [call(one, f"s{made.index(made_for(one))}") for one in functions if one.verb != "sketch"]
+        queries = [(asked, f"(SELECT {inner} FROM {ROWS})")]
+        queries.append(([call(one) for one in functions if one.verb == "sketch"], ROWS))
+        for calls, rows in queries:
+            if calls:
+                (row,) = spark.sql(f"SELECT {', '.join(calls)} FROM {rows}").collect()
+                assert all(value is not None for value in row), row
+
+
+def test_an_example_is_a_query_by_itself() -> None:
+    functions = catalogue()
+    assert example(functions["sketch_tuple"]).startswith("SELECT sketch_tuple(item, n, lg_k => 12, kind => ")
+    assert "answer_var_opt_string(sketch) FROM (SELECT sketch_var_opt(item, n) AS sketch" in example(
+        functions["answer_var_opt"]
+    )
+    assert "(SELECT approx_top_k_accumulate(item) AS state" in example(functions["from_spark_top_k"])
