@@ -11,7 +11,7 @@ on the DataFrame itself: Spark forgets it where rows become sketches.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, StringType, StructField
 
 from ..operators.definition import aggregates as ask
@@ -34,9 +34,12 @@ from ..operators.sketching.lateness import broken_clocks
 from ..operators.sketching.panes import Panes
 from ..operators.table.schema import END, START, key_type, table_schema
 from ..operators.table.windows import TableWindows
+from .arrow_batches import Work, quicker_in_python, through_workers
 from .asked import AskedOfFrame
 from .definitions import labelled, remembering
+from .merge.buckets import BUCKETS, BucketedPartials
 from .merge.catalyst import NativePartials
+from .merge.forms import quoted
 from .merge.partials import Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 from .seeds import seed_of_task
@@ -46,9 +49,6 @@ from .windows import Sessions, Windows, event_times, windows_of_column
 EVENT, _FIRST, _LATEST = "__event", "__first", "__latest"
 """The column of event times beside those that are sketched, and those of each pane's first and latest."""
 _DAY_US = 86_400_000_000
-
-Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a worker makes of the batches of one task."""
 
 
 def sketch(frame: DataFrame) -> Sketching:
@@ -124,7 +124,8 @@ class Sketching:
         `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions (`asked` says what becomes of
         them). Decimals are counted as their text by aggregates that count equal values. The rows of a batch
         without windows stay in the JVM where Catalyst's own aggregates make the same sketches
-        (`merge.lowered`), which is as fast as Spark's own functions by hand.
+        (`merge.lowered`), which is as fast as Spark's own functions by hand; many rows in memory go through
+        Python where that is faster still (`arrow_batches`).
 
         Without a window all rows are in a single one, from 1678-01-01 to 2262-01-01, which stands for all
         time. Raises `ValueError` for columns that don't exist, for a streaming DataFrame without windows or
@@ -153,6 +154,9 @@ class Sketching:
         own = all(map(asked.columns.own, asked.names()))
         if (whole := self._whole(rows, kinds, own, plan)) is not None:
             return whole
+        if plan.keys and self.windows is None and not self.frame.isStreaming:
+            # There is no state to be kept, and our own merge takes many sketches at a time.
+            plan = BucketedPartials(plan.table, _buckets(self.frame))
         times = {} if self.windows is None else {_LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
             times[_FIRST] = ask.min(EVENT)
@@ -180,18 +184,22 @@ class Sketching:
         if self.windows is not None or self.frame.isStreaming or not isinstance(plan, NativePartials):
             return None
         types = {name: field.dataType for name, field in kinds.items()}
+        columns, twice = dict(zip(types, rows.columns)), False
         if any(a.name == "sample" for a in plan.aggregates.values()):
             # What has been spilled to disk isn't computed anew, so it is the same again.
             twice = self.frame.storageLevel.useDisk
-            return plan.sketched(rows, dict(zip(types, rows.columns)), types, twice)
-        if own:
+        elif own:
             # New names would cost a projection of every row.
-            return plan.sketched(self.frame, {name: name for name in types}, types)
-        return plan.sketched(rows, dict(zip(types, rows.columns)), types)
+            rows, columns = self.frame, {name: name for name in types}
+        whole = plan.sketched(rows, columns, types, twice)
+        if whole is None or not plan.keys or all(a.family.exact for a in plan.aggregates.values()):
+            return whole
+        keys = rows.select(*(quoted(columns[key]) for key in plan.keys))
+        return None if quicker_in_python(keys) else whole
 
     def _partials(self, rows: DataFrame, taken: pa.Schema, work: Work, schema: pa.Schema) -> DataFrame:
         """The partial rows that `work` makes of the columns `taken`, in a task of where the rows are."""
-        return rows.mapInArrow(work, from_arrow_schema(schema))
+        return through_workers(rows, work, schema)
 
     def _merged(self, partials: DataFrame, plan: Partials) -> DataFrame:
         if self.windows is None:
@@ -244,6 +252,11 @@ class Sketching:
 
 def _renamed(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     return pa.schema([field.with_name(name) for field, name in zip(schema, names)])
+
+
+def _buckets(rows: DataFrame) -> int:
+    """How many buckets a batch's groups are merged in: enough for as many tasks as Spark would have."""
+    return max(BUCKETS, int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0))
 
 
 def _check_collations(

@@ -33,13 +33,17 @@ from .forms import quoted, spark_type
 from .partials import Mode, Partials
 
 BUCKETS = 16
-"""The number of buckets of each window. It never changes, since a checkpoint's state is found by bucket."""
+"""The number of buckets of each window of a stream. It never changes: a checkpoint's state is by bucket."""
 
 _LATEST_US = YEAR_10000 - 1
 
 
 class BucketedPartials(Partials):
     """Partial rows that each hold a bucket's part of a window, as a table of sketches."""
+
+    def __init__(self, schema: pa.Schema, buckets: int = BUCKETS) -> None:
+        super().__init__(schema)
+        self._buckets = np.uint64(buckets)
 
     def own_fields(self) -> list[pa.Field]:
         """The bucket, the length of its window, and the table."""
@@ -54,7 +58,7 @@ class BucketedPartials(Partials):
             table.column(name).combine_chunks().view(pa.int64()).to_numpy() for name in (START, END)
         )
         keys = [table.column(key).combine_chunks() for key in self.keys]
-        buckets = (hash_keys(keys, len(starts))[1] % np.uint64(BUCKETS)).astype(np.int64)
+        buckets = (hash_keys(keys, len(starts))[1] % self._buckets).astype(np.int64)
         ends = self.together(ends)
         order = np.lexsort((starts, buckets, ends))
         starts, ends, buckets = starts[order], ends[order], buckets[order]

@@ -1,8 +1,9 @@
 """Catalyst's own aggregates over rows, where they give the sketch that ours would.
 
-A row costs about half a microsecond of processor time on its way into a Python worker, whatever is done with
-it there, and that is what Catalyst's sketches cost together. So the rows of a batch stay in the JVM where
-all of its aggregates have a form here, which is as fast as Spark's own by hand:
+A row costs a tenth of a microsecond of processor time or more on its way into a Python worker, whatever is
+done with it there, which is what one of Catalyst's sketches costs. So the rows of a batch stay in the JVM
+where all of its aggregates have a form here, which is as fast as Spark's own by hand, unless there are many
+rows in memory in groups that are too many for Catalyst's hash table (`arrow_batches.quicker_in_python`):
 
 | aggregate | of columns of |
 |---|---|
