@@ -69,6 +69,19 @@ def check_bounded(begin: Place | None, end: Place | None) -> None:
                 )
 
 
+def check_order(begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
+    """Raise `ValueError` for a bounded read that would end before it begins.
+
+    >>> check_order({("posts", 0): 3}, {("posts", 0): 3})
+    """
+    for (topic, p), begin in begins.items():
+        if begin > ends[topic, p]:
+            raise ValueError(
+                f"{topic}-{p} would be read from offset {begin} to {ends[topic, p]}: the end comes first. "
+                "Correct the options that begin with starting and ending"
+            )
+
+
 def by_place(found: ByPartition) -> dict[TopicPartition, int]:
     """The same by topic and partition.
 

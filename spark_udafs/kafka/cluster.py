@@ -110,8 +110,13 @@ class Cluster:
         """The next offset to be written, behind all messages of transactions that are still open."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()), IsolationLevel.READ_UNCOMMITTED)
 
-    def resolve(self, places: list[TopicPartition], place: Place) -> dict[TopicPartition, int]:
-        """Offsets from the options. Raises `ValueError` if one is missing or out of range."""
+    def resolve(
+        self, places: list[TopicPartition], place: Place, option: str = "startingOffsets"
+    ) -> dict[TopicPartition, int]:
+        """Offsets from the options, of which `option` may name them one by one.
+
+        Raises `ValueError` if one is missing or out of range.
+        """
         if place == "earliest":
             return self.beginnings(places)
         if place == "latest":
@@ -119,7 +124,7 @@ class Cluster:
         if isinstance(place, Since):
             return self._since(places, place)
         assert not isinstance(place, str)
-        return self._named(places, place)
+        return self._named(places, place, option)
 
     def _since(self, places: list[TopicPartition], since: Since) -> dict[TopicPartition, int]:
         """The first offsets at or after timestamps."""
@@ -131,13 +136,15 @@ class Cluster:
         none = [place for place, offset in found.items() if offset < 0]
         if none and not since.or_end:
             raise ValueError(
-                f"{since.option}: {_listed(none)} has no message as late as that; name an earlier time, or "
+                f"{since.option}: no message of {_listed(none)} is as late as that; name an earlier time, or "
                 "set startingOffsetsByTimestampStrategy to latest to begin at the end there"
             )
         return {**found, **self.ends(none)}
 
-    def _named(self, places: list[TopicPartition], named: ByPartition) -> dict[TopicPartition, int]:
-        given = _for_all("offsets", named, places)
+    def _named(
+        self, places: list[TopicPartition], named: ByPartition, option: str
+    ) -> dict[TopicPartition, int]:
+        given = _for_all(option, named, places)
         first, last = self.beginnings(places), self.ends(places)
         found = {}
         for place, offset in given.items():
@@ -145,8 +152,9 @@ class Cluster:
             if not first[place] <= found[place] <= last[place]:
                 if self._options.fail_on_data_loss:
                     raise ValueError(
-                        f"offset {offset} of {place[0]}-{place[1]} is out of range: there are {first[place]} "
-                        f"to {last[place]}; correct it, or set failOnDataLoss to false to take the nearest"
+                        f"{option}: offset {offset} of {place[0]}-{place[1]} is out of range: there are "
+                        f"{first[place]} to {last[place]}; correct it, or set failOnDataLoss to false to "
+                        "take the nearest"
                     )
                 found[place] = min(max(found[place], first[place]), last[place])
         return found

@@ -196,6 +196,8 @@ def _subscription(
             raise ValueError('subscribe names no topic; give it as "posts" or "posts,likes"')
         return topics, None, ()
     if chosen == ["subscribepattern"]:
+        if not text:
+            raise ValueError('subscribePattern is empty, which no topic matches; give it as "posts-.*"')
         try:
             re.compile(text)
         except re.error as error:
@@ -204,7 +206,9 @@ def _subscription(
     try:
         parts = [(str(topic), int(p)) for topic, ps in json.loads(text).items() for p in ps]
     except (ValueError, TypeError, AttributeError):
-        raise ValueError(f'assign must be like {{"posts":[0,1]}}, got {text!r}') from None
+        parts = []
+    if not parts or min(partition for _, partition in parts) < 0:
+        raise ValueError(f'assign must name partitions, like {{"posts":[0,1]}}, got {text!r}')
     return (), None, tuple(parts)
 
 

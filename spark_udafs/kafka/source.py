@@ -40,6 +40,7 @@ from ...operators.sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...operators.sketching.position import Position
 from ...operators.sketching.silence import Rest, Silence
 from ..definitions import check_same, pack
+from .bounds import check_order
 from .cluster import Cluster
 from .offsets import Known, Offsets, TopicPartition, last_window_end, share
 from .options import KafkaOptions
@@ -74,7 +75,7 @@ class KafkaSketchSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``."""
-        return KafkaStreamReader(self._parsed().unbounded())
+        return KafkaStreamReader(self._parsed())
 
     def _parsed(self) -> KafkaOptions:
         options = KafkaOptions.parse(self.options, self.stream, self.settings)
@@ -111,8 +112,9 @@ class KafkaBatchReader(DataSourceReader):
         cluster = Cluster(options)
         places = cluster.partitions()
         begin = cluster.resolve(places, options.starting or "earliest")
-        ends = cluster.resolve(places, options.ending or "latest")
+        ends = cluster.resolve(places, options.ending or "latest", "endingOffsets")
         cluster.close()
+        check_order(begin, ends)
         known = {place: Known(Position(begin[place])) for place in places}
         return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us()))
 
@@ -151,7 +153,8 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _kafka(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = Cluster(self._options)
+            # Not where the reader is made: what is raised there, Spark hides behind an error of its own.
+            self._cluster = Cluster(self._options.unbounded())
         return self._cluster
 
     def initialOffset(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from ...operators.definition.stream import Stream
@@ -145,10 +146,17 @@ def _messages(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
             appended = messages.appended
             types = np.zeros(len(messages), np.int32) if appended is None else appended.astype(np.int32)
             columns["timestampType"] = pa.array(types)
+            if options.headers:
+                columns["headers"] = _or_null(columns["headers"])
             yield pa.RecordBatch.from_arrays(
                 [columns[field.name].cast(field.type) for field in schema], schema=schema
             )
         letters.deliver()
+
+
+def _or_null(headers: pa.ListArray) -> pa.ListArray:
+    """Null for the messages without headers, as Spark's own source has it."""
+    return pc.if_else(pc.equal(pc.list_value_length(headers), 0), pa.scalar(None, headers.type), headers)
 
 
 def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:

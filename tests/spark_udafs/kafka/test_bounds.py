@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.spark_udafs.kafka.bounds import Since, check_bounded, ending, starting
+from streamgauge.spark_udafs.kafka.bounds import Since, check_bounded, check_order, ending, starting
 
 EACH = {"posts": {"0": 5, "1": 7}}
 
@@ -37,3 +37,9 @@ def test_a_bounded_read_neither_begins_at_the_end_nor_ends_at_the_beginning() ->
         check_bounded(None, {"posts": {"0": -2}})
     with pytest.raises(ValueError, match='endingOffsets "earliest" would read nothing'):
         check_bounded(None, "earliest")
+
+
+def test_an_end_before_the_start_is_named() -> None:
+    begins = {("posts", 0): 20, ("posts", 1): 0}
+    with pytest.raises(ValueError, match="posts-0 would be read from offset 20 to 10: the end comes first"):
+        check_order(begins, {("posts", 0): 10, ("posts", 1): 5})

@@ -28,7 +28,9 @@ def test_offsets_out_of_range(kafka: Any, topic: Callable[..., str], send: Calla
     name = topic()
     send(name, [b"a", b"b", b"c"])
     start = f'{{"{name}":{{"0":9}}}}'
-    with pytest.raises(ValueError, match=rf"offset 9 of {name}-0 is out of range: there are 0 to 3"):
+    with pytest.raises(
+        ValueError, match=rf"startingOffsets: offset 9 of {name}-0 is out of range: there are 0 to 3"
+    ):
         Query(kafka, subscribe=name, startingOffsets=start)
     query = Query(kafka, subscribe=name, startingOffsets=start, failOnDataLoss="false")
     assert query.last.ends == {(name, 0): 3}
@@ -57,7 +59,7 @@ def test_a_read_begins_and_ends_at_timestamps(
     assert read(endingOffsetsByTimestamp=each(1000, 6000)) == [b"1", b"3"]
     # An end that no message has reached is the latest; a beginning fails, unless told otherwise.
     assert read(endingOffsetsByTimestamp=each(9000, 2000)) == [b"0", b"2", b"4"]
-    with pytest.raises(ValueError, match=rf"startingTimestamp: {name}-0 has no message as late as that"):
+    with pytest.raises(ValueError, match=rf"startingTimestamp: no message of {name}-0 is as late as that"):
         read(startingTimestamp="6000")
     assert read(startingTimestamp="6000", startingOffsetsByTimestampStrategy="latest") == [b"5"]
     with pytest.raises(ValueError, match=rf"ByTimestamp must be given for exactly .*{name}-1; got {name}-0"):

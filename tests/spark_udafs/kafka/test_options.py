@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.types import StructType
 
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
+from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
 
 GIVEN = {"kafka.bootstrap.servers": "box:9092", "subscribe": "posts"}
 
@@ -72,10 +74,18 @@ def test_a_wrong_option_is_named(more: dict[str, str], complaint: str) -> None:
         KafkaOptions.parse({**GIVEN, **more})
 
 
+@pytest.mark.parametrize("text", ["{}", '{"posts":[]}', '{"posts":[-1]}', "posts:0", ""])
+def test_assigned_partitions_that_are_none_are_named(text: str) -> None:
+    with pytest.raises(ValueError, match=r'assign must name partitions, like \{"posts":'):
+        KafkaOptions.parse({"kafka.bootstrap.servers": "box:9092", "assign": text})
+
+
 def test_a_pattern_that_is_none_is_named() -> None:
     given = {"kafka.bootstrap.servers": "box:9092", "subscribePattern": "p[*"}
     with pytest.raises(ValueError, match=r"subscribePattern 'p\[\*' is not a regular expression"):
         KafkaOptions.parse(given)
+    with pytest.raises(ValueError, match="subscribePattern is empty"):
+        KafkaOptions.parse({**given, "subscribePattern": " "})
 
 
 def test_lengths_of_time_are_spark_s() -> None:
@@ -108,3 +118,9 @@ def test_a_misspelt_kafka_setting_is_named_before_anything_is_read() -> None:
     for bounds in (options.bounded, options.unbounded):
         with pytest.raises(ValueError, match=r'"sasl\.usernmae"; did you mean "sasl\.username"'):
             bounds()
+
+
+def test_a_stream_s_wrong_options_are_named_where_spark_shows_it() -> None:
+    reader = KafkaSketchSource({**GIVEN, "endingOffsets": "latest"}).streamReader(StructType())
+    with pytest.raises(ValueError, match=r"are for spark\.read; end a stream by its trigger or stop"):
+        reader.initialOffset()
