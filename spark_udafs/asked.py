@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DecimalType, StringType
+from pyspark.sql.types import ArrayType, DataType, DecimalType
 
 from ..operators.definition.aggregate import Aggregate, aggregate
 from ..operators.definition.checked import RESERVED
@@ -194,10 +194,22 @@ def _countable(columns: Columns, frame: DataFrame, asked: Aggregate, column: str
     try:
         asked.family.of_column(pa.decimal128(leaf.precision, leaf.scale))
     except TypeError:
+        given = columns[column]
         nested = isinstance(_type(frame, columns, column), ArrayType)
-        text = ArrayType(StringType()) if nested else StringType()
-        return columns.made(f"string({column})", columns[column].cast(text))
+        text = F.transform(given, lambda one: _text(one, leaf)) if nested else _text(given, leaf)
+        return columns.made(f"string({column})", text)
     return column
+
+
+_PLAIN = 6
+"""Decimal places up to which Spark never writes a decimal with an exponent."""
+
+
+def _text(column: Column, kind: DecimalType) -> Column:
+    """A decimal's digits; a cast to text writes small ones as 1E-7 unless the session's mode is ANSI."""
+    if kind.scale <= _PLAIN:
+        return column.cast("string")
+    return F.call_function("format_number", column, F.lit(f"0.{'0' * kind.scale}"))
 
 
 def _type(frame: DataFrame, columns: Columns, label: str) -> DataType:

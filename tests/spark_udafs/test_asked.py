@@ -81,6 +81,15 @@ def test_decimals_are_counted_as_their_text(rows: Any) -> None:
     assert row["spread"]["n"] == 120 and len(row["some"]["values"]) == 2
 
 
+def test_small_decimals_have_one_text_in_any_mode(spark: Any, request: pytest.FixtureRequest) -> None:
+    kind = "decimal(38, 18)"
+    rows = spark.sql(f"SELECT cast('-0.0000001' AS {kind}) d, array(cast(0 AS {kind}), NULL) l")
+    request.addfinalizer(lambda: spark.conf.unset("spark.sql.ansi.enabled"))
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    (row,) = query(as_table(sketch(rows).agg(d=ask.top_k("d"), l=ask.top_k("l")))).iter_rows(named=True)
+    assert [row[name][0]["item"] for name in "dl"] == ["-0.000000100000000000", "0.000000000000000000"]
+
+
 @pytest.mark.parametrize(
     ("asked", "error", "told"),
     [
