@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,7 +15,7 @@ from ...operators.definition.inputs import check_input, usable, within_reach
 from ...operators.families import MOMENT, family
 from ..seeds import seed_of_task
 from .arguments import constant
-from .reading import read_options, reader
+from .reading import check_sketches, read_options, reader
 
 
 def sketch_of(name: str, seeds: TaskSeeds, arguments: dict[str, Any]) -> bytes:
@@ -40,7 +41,7 @@ def sketched(asked: Aggregate, seed: int, column: pa.Array, inputs: Mapping[str,
 
     Raises `TypeError` for columns of types that the family doesn't take.
     """
-    column, given = within_reach(column), dict(inputs)
+    column, given = within_reach(_counted(asked, column)), dict(inputs)
     for one, values in given.items():
         check_input(one, one, values.type)
         if one == "time":
@@ -51,9 +52,22 @@ def sketched(asked: Aggregate, seed: int, column: pa.Array, inputs: Mapping[str,
     return groups.to_arrow()[0].as_py()
 
 
+def _counted(asked: Aggregate, column: pa.Array) -> pa.Array:
+    """Decimals as their text where the family takes none, as `frames.sketch` counts them."""
+    if not pa.types.is_decimal(column.type):
+        return column
+    try:
+        asked.family.of_column(column.type)
+    except TypeError:
+        # Arrow would write small ones with an exponent.
+        return pl.Series(column).cast(pl.String).to_arrow()
+    return column
+
+
 def merged(name: str, kind: str, arguments: dict[str, Any]) -> bytes | None:
     """A group's sketches in one; null for none. Raises `SketchError` for what can't be merged."""
     function, line = f"merge_{name}", family(name)
+    check_sketches(function, arguments)
     images = arguments["sketch"].drop_null()
     if not len(images):
         return None
@@ -89,6 +103,8 @@ class TaskSeeds:
 
 def _timed(column: pa.Array, time: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Both with null and 1970 in rows without a time, which are skipped."""
+    if pa.types.is_date(time.type):
+        time = time.cast(pa.timestamp("us"))
     if not time.null_count:
         return column, time
     there = pc.is_valid(time)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import signature
 from typing import Any
+
+import pyarrow as pa
 
 from ...operators.families import Family
 from ...sketches.core.protocol import SketchError
@@ -42,3 +44,11 @@ def reader(function: str, line: Family, kind: str) -> Callable[..., Any]:
         return refuse
     sketch: Any = line.sketch_class()
     return partial(sketch.from_bytes, kind=kind) if kind in line.asked.kinds else sketch.from_bytes
+
+
+def check_sketches(function: str, arguments: Mapping[str, pa.Array]) -> None:
+    """Raise `TypeError` for arguments that should be sketches and are not bytes."""
+    for name in ("sketch", "other"):
+        kind = arguments[name].type if name in arguments else pa.null()
+        if not (pa.types.is_null(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+            raise TypeError(f"{function}: {name} must be a sketch, a column of type BINARY; got {kind}")

@@ -10,18 +10,25 @@ from ...operators.families import family
 from ...sketches.frequent_items.approx_top_k import from_state
 from .arguments import converted
 from .questions import question_of
-from .reading import read_options, reader
+from .reading import check_sketches, read_options, reader
 
 
 def asked_each(verb: str, name: str, kind: str, arguments: dict[str, pa.Array]) -> pa.Array:
     """What a verb finds for each row; null where a sketch, or what is asked about it, is null.
 
-    Raises `SketchError` for bytes that are not such a sketch, and for what it can't be asked.
+    Raises `SketchError` for bytes that are not such a sketch, and for what it can't be asked; `TypeError` for
+    sketches that are not bytes, and for decimals as items.
     """
     line, function = family(name), f"{verb}_{name}"
     asked = question_of(verb, line, kind)
     assert asked is not None, f"there is no {function}"
     read, likes = reader(function, line, kind), read_options(line)
+    check_sketches(function, arguments)
+    if "item" in arguments and pa.types.is_decimal(arguments["item"].type):
+        raise TypeError(
+            f"{function}: item is a decimal, and sketches of decimals hold their text: cast it to STRING, "
+            "or to BIGINT or DOUBLE where such values were sketched"
+        )
     told = dict(arguments)
     images = told.pop("sketch").to_pylist()
     reading = {one: told.pop(one).to_pylist() for one in likes if one in told}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from streamgauge.sampling.reservoir import Reservoir
 from streamgauge.sampling.weighted import WeightedReservoir
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL
+from streamgauge.sketches.kll import KLL
 from streamgauge.sketches.theta import Theta, Tuple
 from streamgauge.spark_udafs import seeds as seeding
 from streamgauge.spark_udafs.functions.aggregates import TaskSeeds, merged, sketch_of
@@ -54,6 +56,17 @@ def test_rows_without_a_time_or_a_fit_weight_are_skipped() -> None:
         sketch_of("weighted_sample", SEEDS, {"column": pa.array(["a"]), "weight": pa.array(["b"])})
     with pytest.raises(TypeError, match="distinct"):
         sketch_of("distinct", SEEDS, {"column": pa.array([{"a": 1}])})
+
+
+def test_decimals_are_counted_as_their_text_and_days_are_times() -> None:
+    paid = pa.array([Decimal("1E-7"), Decimal(0), None, Decimal(-2)], pa.decimal128(38, 18))
+    texts = pa.array(["0.000000100000000000", "0.000000000000000000", None, "-2.000000000000000000"])
+    for name in ("distinct", "top_k", "frequency"):
+        one, other = (sketch_of(name, SEEDS, {"column": column}) for column in (paid, texts))
+        assert one == other
+    assert KLL.from_bytes(sketch_of("kll_quantiles", SEEDS, {"column": paid}), kind="double").n == 3
+    days = {"column": pa.array([1, 2]), "time": pa.array([date(2026, 1, 1), None])}
+    assert DecayedCount.from_bytes(sketch_of("decayed_count", SEEDS, days)).n == 1
 
 
 def test_samples_of_groups_and_tasks_are_drawn_independently(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_an_item_its_count_and_whether_it_is_there() -> None:
     prices = pa.array([Decimal("1.50")], pa.decimal128(10, 2))
     assert asked("contains_membership", Bloom().update(["x", "y"]), "x") is True
     assert asked("count_frequency", CountMin().update([7, 7]), pa.array([7], pa.int8()))["estimate"] == 2
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"count_frequency: item is a decimal, .* cast it to STRING"):
         asked("count_frequency", CountMin().update(words), prices)
 
 
@@ -149,6 +149,9 @@ def test_nulls_give_null_and_other_bytes_an_error() -> None:
     assert asked("contains_membership", Bloom(), pa.nulls(1, pa.string())) is None
     with pytest.raises(SketchError, match="HLL"):
         catalogue()["answer_distinct"].run()(pa.array([b"no sketch"]))
+    for name, more in (("answer_distinct", []), ("merge_distinct", []), ("union_cpc", [pa.array([b""])])):
+        with pytest.raises(TypeError, match=f"{name}: sketch must be a sketch, a column of type BINARY; got"):
+            catalogue()[name].run()(pa.array(["text"]), *more)
     with pytest.raises(SketchError, match=r"answer_kll_quantiles: .* write answer_kll_quantiles_double"):
         asked("answer_kll_quantiles", KLL())
     with pytest.raises(TypeError, match=r"answer_distinct\(sketch\): too many"):
