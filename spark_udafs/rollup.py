@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -63,6 +64,8 @@ def rollup(
     tables = [table] if isinstance(table, DataFrame) else list(table)
     if not tables:
         raise ValueError("rollup: no tables were given; give at least one, which may be empty")
+    if isinstance(by, str):
+        raise ValueError(f"rollup: by takes a list of keys, as in by=[{json.dumps(by)}]")
     schema = one_schema(tables, "rollup")
     own = keys_of(schema)
     if unknown := [key for key in by or () if key not in own]:

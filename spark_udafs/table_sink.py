@@ -64,7 +64,7 @@ class TableSink:
         there = spark.table(self._table)
         if not is_described(there):
             there = self._described(there, rows, table.schema)
-        one_schema([there, rows], f"TableSink: {self._table} and this query")
+        one_schema([_in_order(there, rows.columns), rows], f"TableSink: {self._table} and this query")
         self._check_batch(there)
         windows = [START, END, *keys_of(table.schema)]
         if not self.once:
@@ -115,6 +115,11 @@ class TableSink:
                 f"TableSink: {self._table} is in a format that has no MERGE, which upserts need; make it in "
                 "one that has, such as Delta or Iceberg. Closed windows, which come once, need no upserts"
             ) from None
+
+
+def _in_order(table: DataFrame, columns: list[str]) -> DataFrame:
+    """A table in the order of these columns, if it has just them: partitions come last in some formats."""
+    return table.select(*map(quoted, columns)) if set(table.columns) == set(columns) else table
 
 
 def _shape(frame: DataFrame) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -61,15 +62,15 @@ def schema_of_frame(frame: DataFrame) -> pa.Schema:
     notes = {field.name: _notes(field) for field in columns}
     aggregates = {name: Aggregate.from_json(note[_KEY]) for name, note in notes.items() if _KEY in note}
     names = columns.fieldNames()
-    if not aggregates or names[:2] != [START, END]:
+    if not aggregates or START not in names or END not in names:
         raise SketchError(
             f"not a table of sketches: expected {START}, {END}, keys, and aggregates with their definitions "
             f"in their metadata, got {', '.join(names)}. Where Spark SQL computed a column it dropped the "
             "definition, and so do catalogs that keep only comments, as Iceberg's do: rollup(table, ...) and "
             "TableSink keep it, and with_definitions(frame, like=table) puts it back"
         )
-    others = [field for field in columns.fields[2:] if field.name not in aggregates and field.name != BATCH]
-    keys = {field.name: _key_type(field) for field in others}
+    no_keys = {START, END, BATCH, *aggregates}
+    keys = {field.name: _key_type(field) for field in columns if field.name not in no_keys}
     return table_schema(keys, aggregates, windows_of(notes.values()))
 
 
@@ -107,7 +108,7 @@ def one_schema(tables: Sequence[DataFrame], where: str) -> pa.Schema:
     schemas = [schema_of_frame(one) for one in tables]
     first = schemas[0]
     for other in schemas[1:]:
-        found = differences(definition_of(first), definition_of(other))
+        found = differences(_definition(first), _definition(other))
         one, two = windows_told(first), windows_told(other)
         if not found and one != two:
             found = [f"the windows changed from {one} to {two}"]
@@ -117,6 +118,12 @@ def one_schema(tables: Sequence[DataFrame], where: str) -> pa.Schema:
                 f"{', '.join(found)}"
             )
     return first
+
+
+def _definition(schema: pa.Schema) -> dict[str, Any]:
+    """What a table is of, with its keys' types: Spark would turn a number into text to unite them."""
+    keys = [[key, str(spark_type(schema.field(key).type, key))] for key in keys_of(schema)]
+    return {**definition_of(schema), "keys": keys}
 
 
 def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from streamgauge import count, distinct
 from streamgauge.operators.definition import aggregates as ask
@@ -130,6 +131,10 @@ def test_what_doesn_t_fit_is_named(spark: Any, tmp_path: Path) -> None:
             rollup(tables, **more)
     with pytest.raises(ValueError, match=r"user is not a key of this table; its keys are \['lang'\]"):
         rollup(minutes, by=["user"])
+    with pytest.raises(ValueError, match=r'by takes a list of keys, as in by=\["lang"\]'):
+        rollup(minutes, by="lang")
+    with pytest.raises(SketchError, match='the type of the key "lang" changed from string to int32'):
+        rollup([minutes, minutes.withColumn("lang", F.length("lang"))])
     with pytest.raises(ValueError, match="no tables were given"):
         rollup([])
     streamed = spark.readStream.schema(minutes.schema).parquet(str(tmp_path))
@@ -145,12 +150,13 @@ def test_what_spark_sql_computes_loses_its_definition_and_can_have_it_back(spark
     for same in (
         "SELECT * FROM minutes WHERE lang < 2",
         "SELECT * FROM minutes UNION ALL SELECT * FROM minutes",
+        "SELECT * FROM minutes JOIN (SELECT 1 AS lang) USING (lang)",
     ):
         assert as_table(spark.sql(same)).num_rows
     by_hand = spark.sql(
         "SELECT window_start, window_end, hll_union_agg(users) AS users FROM minutes GROUP BY ALL"
     )
-    with pytest.raises(SketchError, match=r"rollup\(table, \.\.\.\) keeps it, and with_definitions\(frame"):
+    with pytest.raises(SketchError, match=r"and TableSink keep it, and with_definitions\(frame"):
         as_table(by_hand)
     back = query(as_table(with_definitions(by_hand, like=table)))
     assert back["users"].struct.field("estimate").round().to_list() == [50.0, 50.0]

@@ -37,9 +37,9 @@ MADE = (
 """The columns of the sink's table, for one that is made by hand."""
 
 
-def windows(**asked: ask.Aggregate) -> pa.Table:
-    """Three minutes of three sites, one of which has no name."""
-    stream = Stream.from_batches(COLUMNS, time=pl.from_epoch("at")).group_by("site").tumbling("1m")
+def windows(*more: str, **asked: ask.Aggregate) -> pa.Table:
+    """Three minutes of three sites, one of which has no name; `more` are keys besides."""
+    stream = Stream.from_batches(COLUMNS, time=pl.from_epoch("at")).group_by("site", *more).tumbling("1m")
     tester = StreamTester(stream.agg(**(asked or {"rows": ask.count(), "users": ask.distinct("user")})))
     rows = [{"at": 1_767_225_600 + n, "site": ("a", "b", None)[n % 3], "user": n % 40} for n in range(180)]
     tester.feed(rows)
@@ -85,18 +85,21 @@ def test_tables_of_something_else_are_refused(spark: Any, table: str) -> None:
 
 
 def test_definitions_are_comments_where_a_table_has_no_metadata(spark: Any, table: str) -> None:
-    spark.sql(f"CREATE TABLE {table} ({MADE}) USING parquet PARTITIONED BY (site)")
-    found = windows()
+    spark.sql(f"CREATE TABLE {table} ({MADE}, user bigint) USING parquet PARTITIONED BY (site)")
+    found = windows("user")
     for number in (0, 1):
         TableSink(table)(found, Batch("one", number, again=False))
     stored = spark.table(table)
     assert "streamgauge" not in stored.schema["users"].metadata
-    order = [("window_start", "ascending"), ("site", "ascending")]
+    order = [(name, "ascending") for name in ("window_start", "site", "user")]
     again = as_table(stored.filter("streamgauge_batch = 'one/1'"))
-    assert again.sort_by(order).equals(found.sort_by(order))
+    # The partition's column is the last one there.
+    assert again.column_names != found.column_names
+    assert again.select(found.column_names).sort_by(order).equals(found.sort_by(order))
     assert query(as_table(rollup(stored, to="1 hour", by=[])))["rows"].to_list() == [360]
+    other = windows("user", rows=ask.count(), users=ask.distinct("user", lg_k=10))
     with pytest.raises(SketchError, match=r'"users" changed from distinct\("user", lg_k=12\) to'):
-        TableSink(table)(windows(rows=ask.count(), users=ask.distinct("user", lg_k=10)), Batch("one", 2))
+        TableSink(table)(other, Batch("one", 2))
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN users COMMENT 'whose are these?'")
     with pytest.raises(SketchError, match="have different definitions"):
         TableSink(table)(found, Batch("one", 2))
