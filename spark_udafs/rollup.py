@@ -76,7 +76,9 @@ def rollup(
     plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))
     work = _partial(schema, plan, size)
     columns = from_arrow_schema(plan.schema)
-    partials = [one.select(*map(quoted, schema.names)).mapInArrow(work, columns) for one in tables]
+    # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
+    taken = [F.col(quoted(name)).alias(f"c{at}") for at, name in enumerate(schema.names)]
+    partials = [one.select(*taken).mapInArrow(work, columns) for one in tables]
     rows = partials[0]
     for more in partials[1:]:
         rows = rows.unionAll(more)
@@ -126,7 +128,7 @@ def _partial(
         for batch in batches:
             if not batch.num_rows:
                 continue
-            table = with_schema(pa.Table.from_batches([batch]), schema)
+            table = with_schema(pa.Table.from_batches([batch]).rename_columns(schema.names), schema)
             if size is not None:
                 mask = within(table, keys_of(schema), size)
                 table = table if mask is None else table.filter(pa.array(mask))

@@ -56,6 +56,13 @@ def test_keys_are_dropped_and_windows_stay(
     same_tables(as_table(rollup(as_frame(table, spark), by=[])), merge(table, by=[]))
 
 
+def test_names_with_dots_and_backticks(spark: Any, same_tables: Callable[..., None]) -> None:
+    rows = spark.range(600).selectExpr("id % 3 `a.b``c`", "id", "timestamp_seconds(id) at")
+    asked: dict[str, Any] = {"n. x": count(), "users`": distinct("id")}
+    minutes = sketch(rows).groupBy("`a.b``c`", window("at", "1 minute")).agg(**asked)
+    same_tables(as_table(rollup(minutes, to="5 minutes")), merge(as_table(minutes), every="5m"))
+
+
 def test_overlapping_windows_count_each_row_once(spark: Any) -> None:
     rows = spark.range(3600).selectExpr("id", "timestamp_seconds(id) AS at")
     table = sketch(rows).groupBy(window("at", "10 minutes", "5 minutes")).agg(n=count())
