@@ -134,7 +134,7 @@ class Sketching:
         outside the years 1 to 9999 ends the query with an error that says so.
         """
         asked = AskedOfFrame.of(self.frame, self.keys, aggregates)
-        time = None if self.windows is None else asked.columns.named(self.windows.column)
+        time = None if self.windows is None else asked.columns.named(self.windows.column, "groupBy")
         self._check(asked, time)
         event = F.timestamp_micros(F.lit(0)) if time is None else event_times(self.frame, asked.columns[time])
         # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
@@ -236,7 +236,7 @@ class Sketching:
                 'groupBy: Spark has no sessions in update mode, only in "append" and "complete"; '
                 "say one of these in outputMode(...)"
             )
-        late = None if self.lateness is None else asked.columns.named(self.lateness[0])
+        late = None if self.lateness is None else asked.columns.named(self.lateness[0], "withWatermark")
         if self.windows is not None and late != time:
             raise ValueError(
                 "a streaming DataFrame needs to know when its windows are complete: "
