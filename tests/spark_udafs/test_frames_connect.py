@@ -18,6 +18,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["SPARK_TESTING"] = "1"  # the server takes a port that is free
 import polars as pl
 import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -77,6 +78,10 @@ ids = rows.agg(S.sketch_distinct("id", lg_k=14).alias("ids"))
 twice = S.answer_distinct(S.union_distinct("ids", "ids"))
 (row,) = ids.select(twice.alias("ids"), S.print_distinct("ids").alias("told")).collect()
 tell("register", upper, row.ids.lower <= 1000 <= row.ids.upper, "lg_k=14" in row.told)
+try:
+    spark.sql("SELECT count(*), sketch_distinct(id) FROM numbers").collect()
+except AnalysisException as error:
+    tell("note", "Use streamgauge.sketch(df)" in error.__notes__[0])
 messages = spark.read.format("streamgauge-kafka").option("kafka.bootstrap.servers", servers)
 tell("messages", messages.option("subscribe", topic).load().count())
 
@@ -120,6 +125,7 @@ rollup buckets [400, 600]
 with_definitions [400, 600]
 sketch_parquet [500]
 register [143] True True
+note True
 messages 2
 stream native True True
 stream buckets True True
