@@ -156,6 +156,16 @@ class AskedOfFrame:
         names = [*self.keys, *(column for one in self.aggregates.values() for column in one.columns)]
         return list(dict.fromkeys(names))
 
+    def own(self) -> bool:
+        """Whether these are columns of the DataFrame under their own names, to which others can be added.
+
+        Beside samples the names that begin with two underscores are taken.
+        """
+        if any(asked.name == "sample" for asked in self.aggregates.values()):
+            return False
+        names = self.names()
+        return bool(names) and all(map(self.columns.own, names))
+
 
 def _check_names(frame: DataFrame, keys: Sequence[str], names: Iterable[str]) -> None:
     """Raise `ValueError` for names that Spark takes as the same, and for keys that every table has."""

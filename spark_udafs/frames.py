@@ -136,11 +136,17 @@ class Sketching:
         asked = AskedOfFrame.of(self.frame, self.keys, aggregates)
         time = None if self.windows is None else asked.columns.named(self.windows.column, "groupBy")
         self._check(asked, time)
-        event = F.timestamp_micros(F.lit(0)) if time is None else event_times(self.frame, asked.columns[time])
+        names = asked.names()
         # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
-        names = [*asked.names(), EVENT]
-        selected = [*(asked.columns[name] for name in asked.names()), event]
-        rows = self.frame.select(*(column.alias(f"c{at}") for at, column in enumerate(selected)))
+        numbered = [f"c{at}" for at in range(len(names) + 1)]
+        own = not self.frame.isStreaming and self.windows is None and asked.own()
+        if own:
+            rows = self.frame.select(*map(quoted, names))
+        else:
+            always = F.expr("timestamp_micros(0)")
+            event = always if time is None else event_times(self.frame, asked.columns[time])
+            rows = self.frame.select(*(asked.columns[name] for name in names), event).toDF(*numbered)
+            names = [*names, EVENT]
         kinds = dict(zip(names, rows.schema))
         _check_collations(kinds, asked.keys, asked.aggregates)
         schema = _renamed(to_arrow_schema(rows.schema, timezone="UTC"), names)
@@ -151,7 +157,6 @@ class Sketching:
         typed = typed_aggregates(asked.aggregates, asked.keys, types)
         windows = TableWindows.all_time() if self.windows is None else self.windows.of_table()
         plan = partials_of(table_schema(keys, typed, windows), types, self.frame.isStreaming)
-        own = all(map(asked.columns.own, asked.names()))
         if (whole := self._whole(rows, kinds, own, plan)) is not None:
             return whole
         if plan.keys and self.windows is None and not self.frame.isStreaming:
@@ -160,9 +165,11 @@ class Sketching:
         times = {} if self.windows is None else {_LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
             times[_FIRST] = ask.min(EVENT)
-        if self.windows is None and len(names) > 1:
+        if own:
+            rows = rows.toDF(*numbered[:-1])
+        elif self.windows is None and len(names) > 1:
             # A time that is the same for all would take as long through the pipe as any other column.
-            rows, schema = rows.drop(rows.columns[-1]), schema.remove(len(schema) - 1)
+            rows, schema = rows.drop(numbered[-1]), schema.remove(len(schema) - 1)
         kept = {**typed, **{name: one.typed(types[EVENT]) for name, one in times.items()}}
         work = _sketching(table_schema(keys, kept, None), self._panes(), self.windows, plan, schema)
         partials = self._partials(rows, schema, work, plan.schema)
@@ -179,18 +186,17 @@ class Sketching:
     ) -> DataFrame | None:
         """The table of all rows of a batch, where Catalyst alone makes the sketches that we would.
 
-        `own` says that the columns of `kinds` are those that the DataFrame has under these names.
+        `own` says that the columns of `kinds` are some that the DataFrame has, under these names.
         """
         if self.windows is not None or self.frame.isStreaming or not isinstance(plan, NativePartials):
             return None
         types = {name: field.dataType for name, field in kinds.items()}
-        columns, twice = dict(zip(types, rows.columns)), False
-        if any(a.name == "sample" for a in plan.aggregates.values()):
-            # What has been spilled to disk isn't computed anew, so it is the same again.
-            twice = self.frame.storageLevel.useDisk
-        elif own:
-            # New names would cost a projection of every row.
-            rows, columns = self.frame, {name: name for name in types}
+        # What has been spilled to disk isn't computed anew, so it is the same again.
+        twice = any(a.name == "sample" for a in plan.aggregates.values()) and self.frame.storageLevel.useDisk
+        columns = dict(zip(types, rows.columns))
+        if own:
+            # Those selected from it would cost a projection of every row.
+            rows = self.frame
         whole = plan.sketched(rows, columns, types, twice)
         if whole is None or not plan.keys or all(a.family.exact for a in plan.aggregates.values()):
             return whole

@@ -28,6 +28,7 @@ from .definitions import labelled, remembering
 from .merge.forms import quoted
 from .merge.partials import Partials
 from .merge.plan import merge_edged, merge_timed, partials_of_table
+from .settled import settle
 from .tables import one_schema
 from .windows import duration
 
@@ -125,6 +126,7 @@ def _partial(
     """What a worker does with the rows of a table: those that count, with the keys that are kept."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             if not batch.num_rows:
                 continue

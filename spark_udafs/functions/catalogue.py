@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from ...operators.definition.asking import asking
 from ...operators.families import FAMILIES, Family
+from ..settled import settle
 from .aggregates import TaskSeeds, merged, sketch_of
 from .arguments import bound, signature
 from .questions import item_kinds, question_of
@@ -111,9 +112,11 @@ class SqlFunction:
         name, columns, options, work = self.name, self.columns, dict(self.options), self.work
 
         def aggregated(*given: pa.Array, **named: pa.Array) -> bytes:
+            settle()
             return work(bound(name, columns, options, given, named))
 
         def asked(*given: pa.Array, **named: pa.Array) -> pa.Array:
+            settle()
             return work(bound(name, columns, options, given, named))
 
         found = aggregated if self.aggregates else asked

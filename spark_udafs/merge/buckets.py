@@ -29,6 +29,7 @@ from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, keys_of, to_ipc
 from ...operators.table.windows import ALL_TIME, windows_told
 from ..definitions import check_same, pack
+from ..settled import settle
 from .forms import quoted, spark_type
 from .partials import Mode, Partials
 
@@ -185,6 +186,7 @@ class BucketMerge(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark with the handle to the state."""
+        settle()
         self._handle = handle
         self._table = handle.getValueState("table", _STATE)
 
@@ -267,6 +269,7 @@ def _definition(schema: pa.Schema, windows: bool) -> dict[str, Any]:
 
 def _merging(merging: BucketMerge, schema: pa.Schema) -> Any:
     def merge(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        settle()
         parts = (part.as_buffer() for part in rows.column("__table"))
         return merging.fold(parts, [scalar.as_py() for scalar in key]).cast(schema)
 
@@ -275,6 +278,7 @@ def _merging(merging: BucketMerge, schema: pa.Schema) -> Any:
 
 def _merging_lists(merging: BucketMerge, schema: pa.Schema) -> Any:
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             for row in range(batch.num_rows):
                 parts = (part.as_buffer() for part in batch.column("__tables")[row])
@@ -286,6 +290,7 @@ def _merging_lists(merging: BucketMerge, schema: pa.Schema) -> Any:
 
 def _unpacking(own: pa.Schema, schema: pa.Schema) -> Any:
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             for table in batch.column(0):
                 yield from _same(from_ipc(table.as_buffer()), own).cast(schema).to_batches()

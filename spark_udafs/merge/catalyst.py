@@ -112,7 +112,7 @@ def _share_of(form: Form) -> str:
 
 
 def _ever() -> list[Column]:
-    return [F.timestamp_micros(F.lit(edge)) for edge in ALL_TIME]
+    return [F.expr(f"timestamp_micros({edge})") for edge in ALL_TIME]
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:

@@ -23,6 +23,7 @@ from ...operators.table.schema import aggregates_of
 from ...operators.table.spark_footer import KEY_TYPE
 from ...sampling.core.items import kept_type
 from ...sketches.frequent_items.approx_top_k import items_tracked, state_type, to_state
+from ..settled import settle
 
 _SPARK_KIND = {"long": "bigint", "double": "double", "float": "float"}
 
@@ -126,6 +127,7 @@ class SampleForm(Form):
         asked = self.asked
 
         def pack(seen: pa.Array, kept: pa.Array) -> pa.Array:
+            settle()
             groups = asked.groups(len(seen))
             # Flattening drops whatever lies under a null list, and so do the parents' indices.
             parents = pc.list_parent_indices(kept)
