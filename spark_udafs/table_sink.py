@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +16,8 @@ from ..sketches.core.protocol import SketchError
 from .merge.forms import quoted
 from .sinks import Batch
 from .tables import as_frame, comments_of, is_described, one_schema
+
+_TEXTS = (pa.string(), pa.large_string())
 
 
 class TableSink:
@@ -33,8 +36,9 @@ class TableSink:
     a table format that has MERGE, such as Delta and Iceberg; Spark's own Parquet tables don't have it.
 
     Raises `SketchError` for a table of another definition, with the difference, and for one that is no table
-    of sketches; `ValueError` for one whose format has no MERGE where it is needed, and for a catalog that
-    keeps no definitions at all, as those of databases over JDBC.
+    of sketches; `ValueError` for one whose format has no MERGE where it is needed, for a catalog that
+    keeps no definitions at all, as those of databases over JDBC, and for an empty string in a key by which
+    the table is partitioned, since Spark stores null instead.
 
     >>> import polars as pl
     >>> from streamgauge import Stream, StreamTester, as_table, count
@@ -66,6 +70,7 @@ class TableSink:
             there = self._described(there, rows, table.schema)
         one_schema([_in_order(there, rows.columns), rows], f"TableSink: {self._table} and this query")
         self._check_batch(there)
+        self._check_partitions(spark, table)
         windows = [START, END, *keys_of(table.schema)]
         if not self.once:
             self._merge(rows, windows)
@@ -102,6 +107,20 @@ class TableSink:
         raise SketchError(
             f"TableSink: {self._table} {told} {BATCH}; name another table, which is made if there is none"
         )
+
+    def _check_partitions(self, spark: SparkSession, table: pa.Table) -> None:
+        """Raise `ValueError` for an empty string in a key by which the table is partitioned."""
+        texts = [key for key in keys_of(table.schema) if table.schema.field(key).type in _TEXTS]
+        empty = [key for key in texts if pc.any(pc.equal(table[key], "")).as_py()]
+        if not empty:
+            return
+        for column in spark.catalog.listColumns(self._table):
+            if column.isPartition and column.name in empty:
+                raise ValueError(
+                    f"TableSink: {self._table} is partitioned by {column.name}, which has an empty string; "
+                    "Spark stores that as null there, so it would be taken for another group. Name a table "
+                    "that isn't partitioned by it, or filter these rows out"
+                )
 
     def _merge(self, rows: DataFrame, windows: list[str]) -> None:
         # The rows must be named after the columns' own table, which has the sink's name here.

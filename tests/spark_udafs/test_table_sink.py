@@ -97,6 +97,10 @@ def test_definitions_are_comments_where_a_table_has_no_metadata(spark: Any, tabl
     assert again.column_names != found.column_names
     assert again.select(found.column_names).sort_by(order).equals(found.sort_by(order))
     assert query(as_table(rollup(stored, to="1 hour", by=[])))["rows"].to_list() == [360]
+    column = found.column_names.index("site")
+    nameless = found.set_column(column, found.schema.field("site"), pa.array([""] * found.num_rows))
+    with pytest.raises(ValueError, match=r"is partitioned by site, which has an empty string; Spark stores"):
+        TableSink(table)(nameless, Batch("one", 2))
     other = windows("user", rows=ask.count(), users=ask.distinct("user", lg_k=10))
     with pytest.raises(SketchError, match=r'"users" changed from distinct\("user", lg_k=12\) to'):
         TableSink(table)(other, Batch("one", 2))
