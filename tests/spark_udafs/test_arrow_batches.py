@@ -42,7 +42,7 @@ def _same(rows: DataFrame) -> DataFrame:
 
 def _whole(frame: DataFrame) -> bool:
     """Whether the rows pass in batches that were written whole."""
-    return "SerializeFromObject" in _same(frame)._jdf.queryExecution().executedPlan().toString()
+    return "ExistingRDD" in _same(frame)._jdf.queryExecution().executedPlan().toString()
 
 
 def test_rows_of_each_kind_come_as_they_are(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_whoever_sketches_the_answers_agree(spark: Any, monkeypatch: pytest.Monk
         monkeypatch.setattr(frames, "quicker_in_python", lambda keys, python=python: python)
         table = as_table(sketch(rows).groupBy("key").agg(**asked))
         assert python == (
-            "MapInArrow" in sketch(rows).groupBy("key").agg(**asked)._jdf.queryExecution().toString()
+            "__read" in sketch(rows).groupBy("key").agg(**asked)._jdf.queryExecution().toString()
         )
         found.append(query(table).sort("key"))
     catalyst, workers = found

@@ -101,7 +101,7 @@ def _by_python(monkeypatch: pytest.MonkeyPatch, make: Callable[[], DataFrame]) -
     with monkeypatch.context() as patched:
         patched.setattr(NativePartials, "sketched", lambda *_: None)
         table = make()
-    assert "MapInArrow" in _plan(table)
+    assert "__read" in _plan(table)
     return table
 
 
@@ -114,7 +114,7 @@ def test_the_same_as_ours_of_every_type(
 ) -> None:
     asked = _asked()
     table = sketch(rows).groupBy("lang").agg(**asked)
-    assert "MapInArrow" not in _plan(table)
+    assert "__read" not in _plan(table)
     ours = _by_python(monkeypatch, lambda: sketch(rows).groupBy("lang").agg(**asked))
     assert [(f.name, f.dataType, f.metadata) for f in table.schema] == [
         (f.name, f.dataType, f.metadata) for f in ours.schema
@@ -135,7 +135,7 @@ def test_keys_of_every_type_and_none(
         lambda: sketch(rows.where("false")).groupBy("lang").agg(**asked),
     ):
         table = make()
-        assert "MapInArrow" not in _plan(table)
+        assert "__read" not in _plan(table)
         same_tables(as_table(table), as_table(_by_python(monkeypatch, make)))
 
 
@@ -156,7 +156,7 @@ def test_what_catalyst_would_say_otherwise_stays_with_our_own_sketches(rows: Dat
         ask.sample("tags"),
     ):
         table = sketch(rows.selectExpr("*", "array(text) AS tags")).agg(rows=ask.count(), other=one)
-        assert "MapInArrow" in _plan(table), one
+        assert "__read" in _plan(table), one
 
 
 K = 300
@@ -190,7 +190,7 @@ def test_a_sample_of_rows_in_memory_is_of_those_of_least_share(
     for number in range(5):
         seed(number)
         table = sketch(numbers).agg(some=ask.sample("id", k=K))
-        assert "monotonically_increasing_id" in _plan(table) and "MapInArrow" not in _plan(table)
+        assert "monotonically_increasing_id" in _plan(table) and "__read" not in _plan(table)
         found = _drawn(table)
         shares = numbers.select("id", F.rand().alias("share")).toArrow().to_pylist()
         known = [(row["share"], row["id"]) for row in shares if row["id"] is not None]
@@ -228,7 +228,7 @@ def test_samples_of_groups_and_of_rows_that_are_read_once(
     read = numbers.where("true") if keys else numbers.where("side >= 0")
     asked = {"some": ask.sample("id", k=K), "tags": ask.sample("tag", k=20), "rows": ask.count("id")}
     table = sketch(read).groupBy(*keys).agg(**asked)
-    assert "MapInArrow" not in _plan(table) and "monotonically_increasing_id" not in _plan(table)
+    assert "__read" not in _plan(table) and "monotonically_increasing_id" not in _plan(table)
     shares = numbers.select("id", "side", F.rand().alias("share")).toArrow().to_pylist()
     for row in query(as_table(table)).iter_rows(named=True):
         known = [
