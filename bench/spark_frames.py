@@ -2,20 +2,18 @@
 
 20 M rows in memory, 8 partitions. One ungrouped HLL; HLL, KLL and frequent items by 1,000 keys, against the
 native sketches; a uniform sample of 1,000 rows, against `orderBy(rand()).limit` and `max_by(x, rand(), k)`.
-Each result is brought to the driver. Medians of three turns after one that warms up.
+Each result is brought to the driver. Medians of turns after one that warms up.
 
-What Catalyst can sketch as we do stays in the JVM (`spark_udafs.merge.lowered`), so HLL, KLL and frequent
-items by keys cost what they cost natively, and twice that speed can't be had: a row of these four columns
-takes 0.5 µs of a core through the pipe into Python (`mapInArrow` or an `arrow_udf`), even if only counted
-there, and the three native sketches together take 0.5 to 0.57. Of 3 M rows by 1,000 keys one family alone
-took 2.0 to 3.8 s of processor time through the pipe and 0.2 to 2.2 s in Catalyst, each family less there; by
-10 keys 2.0 to 2.4 s and 0.3 to 1.2.
+By a thousand keys Catalyst sorts the rows and makes each sketch an object's method call: 0.37 to 0.40 µs of a
+core a row. Ours go to Python in Arrow batches that Spark writes whole (`spark_udafs.arrow_batches`), at 0.09
+µs, where three sketches take 0.06; what is left of 0.2 µs is merging, Spark's compiler, and 80 ms to see how
+many keys there are. Of ten keys, or of a hundred thousand, Catalyst is faster and stays.
 
-A sample of a cached frame compares a random number a row and counts the rows. `where(rand() < t)` alone takes
-0.06 µs of a core a row, and Spark's two ways of sampling hardly more: whatever draws a random number for each
-row can't be five times as fast. Ours also reads the rows twice in one query and is left with some ten
-thousand of them a task, so it is a little behind. One ungrouped HyperLogLog is behind by the 20 to 30 ms in
-which its plan is made.
+A sample of a cached frame compares a random number a row and counts the rows. Merely to compare a column of
+the cached rows takes 0.010 to 0.014 µs of a core a row, to count it as much, and `rand()` another 0.012;
+Spark's two ways of sampling take 0.045 to 0.06 in all. So what reads each row once can't be five times as
+fast, and ours, which must also count, reads them twice in one query. One ungrouped HyperLogLog is Catalyst's
+own, and behind by the 5 to 7 ms more in which its plan is made.
 """
 
 from __future__ import annotations
@@ -35,13 +33,16 @@ from .spark_parquet import timed
 
 ROWS = int(os.environ.get("ROWS", 20_000_000))
 """Fewer only to try the script."""
-KEYS, RUNS = 1_000, 3
+KEYS = 1_000
 
 
-def turns(*calls: Callable[[], object]) -> list[float]:
-    """Median seconds of each call, the calls taking turns."""
-    found = [[timed(call) for call in calls] for _ in range(RUNS + 1)][1:]
-    return [statistics.median(column) for column in zip(*found)]
+def turns(runs: int, *calls: Callable[[], object]) -> list[float]:
+    """Median seconds of each call; they take turns, forwards and backwards."""
+    found: list[list[float]] = [[] for _ in calls]
+    for run in range(runs + 1):
+        for at in range(len(calls))[:: 1 if run % 2 else -1]:
+            found[at].append(timed(calls[at]))
+    return [statistics.median(seconds[1:]) for seconds in found]
 
 
 def main() -> list[dict[str, Any]]:
@@ -86,11 +87,11 @@ def main() -> list[dict[str, Any]]:
 
     told = f"{ROWS / 1e6:,.0f} M cached rows"
     found = []
-    mine, theirs = turns(hll, native_hll)
+    mine, theirs = turns(14, hll, native_hll)
     found.append(_line(f"{told}, one ungrouped HLL", mine, "hll_sketch_agg", theirs, "≥ 0.95"))
-    mine, theirs = turns(by_key, native_by_key)
+    mine, theirs = turns(6, by_key, native_by_key)
     found.append(_line(f"{told}, HLL + KLL + top-k by {KEYS:,} keys", mine, "native", theirs, "≥ 2"))
-    mine, *others = turns(reservoir, ordered, greatest)
+    mine, *others = turns(8, reservoir, ordered, greatest)
     for name, theirs in zip(("orderBy(rand()).limit", "max_by(x, rand(), k)"), others):
         found.append(_line(f"{told}, a sample of 1,000", mine, name, theirs, "≥ 5"))
     spark.stop()

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, StringType, StructField
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from ..operators.definition import aggregates as ask
 from ..operators.definition.aggregate import Aggregate
@@ -141,15 +141,16 @@ class Sketching:
         numbered = [f"c{at}" for at in range(len(names) + 1)]
         own = not self.frame.isStreaming and self.windows is None and asked.own()
         if own:
-            rows = self.frame.select(*map(quoted, names))
+            # The DataFrame says what they are; to select them would take Spark several milliseconds.
+            rows, struct = self.frame, StructType([self.frame.schema[name] for name in names])
         else:
             always = F.expr("timestamp_micros(0)")
             event = always if time is None else event_times(self.frame, asked.columns[time])
             rows = self.frame.select(*(asked.columns[name] for name in names), event).toDF(*numbered)
-            names = [*names, EVENT]
-        kinds = dict(zip(names, rows.schema))
+            names, struct = [*names, EVENT], rows.schema
+        kinds = dict(zip(names, struct))
         _check_collations(kinds, asked.keys, asked.aggregates)
-        schema = _renamed(to_arrow_schema(rows.schema, timezone="UTC"), names)
+        schema = _renamed(to_arrow_schema(struct, timezone="UTC"), names)
         known = _columns_of(schema)
         check_keys("groupBy", asked.keys, known)
         types = {field.name: field.type for field in known.to_frame().to_arrow().schema}
@@ -166,7 +167,7 @@ class Sketching:
         if isinstance(self.windows, Sessions):
             times[_FIRST] = ask.min(EVENT)
         if own:
-            rows = rows.toDF(*numbered[:-1])
+            rows = rows.select(*map(quoted, names)).toDF(*numbered[:-1])
         elif self.windows is None and len(names) > 1:
             # A time that is the same for all would take as long through the pipe as any other column.
             rows, schema = rows.drop(numbered[-1]), schema.remove(len(schema) - 1)
@@ -186,17 +187,14 @@ class Sketching:
     ) -> DataFrame | None:
         """The table of all rows of a batch, where Catalyst alone makes the sketches that we would.
 
-        `own` says that the columns of `kinds` are some that the DataFrame has, under these names.
+        `own` says that `rows` is the DataFrame, which has the columns of `kinds` under these names.
         """
         if self.windows is not None or self.frame.isStreaming or not isinstance(plan, NativePartials):
             return None
         types = {name: field.dataType for name, field in kinds.items()}
         # What has been spilled to disk isn't computed anew, so it is the same again.
         twice = any(a.name == "sample" for a in plan.aggregates.values()) and self.frame.storageLevel.useDisk
-        columns = dict(zip(types, rows.columns))
-        if own:
-            # Those selected from it would cost a projection of every row.
-            rows = self.frame
+        columns = {name: name for name in types} if own else dict(zip(types, rows.columns))
         whole = plan.sketched(rows, columns, types, twice)
         if whole is None or not plan.keys or all(a.family.exact for a in plan.aggregates.values()):
             return whole
