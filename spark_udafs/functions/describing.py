@@ -54,7 +54,7 @@ def told(function: SqlFunction) -> tuple[str, ...]:
     """
     lines = [f"* {name} - {_argument(function, name)}" for name in function.columns]
     for name, default in function.options.items():
-        about = _OPTIONS[function.verb == "sketch", name]
+        about = _OPTIONS.get((function.verb == "sketch", name), f"as of {function.line.name}(...)")
         lines.append(
             f"* {name} - optional; {about}" + ("" if default is None else f"; {default!r} unless given")
         )

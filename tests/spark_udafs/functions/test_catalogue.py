@@ -82,3 +82,10 @@ def test_names_tell_the_kind_where_bytes_do_not() -> None:
         assert {f"{verb}_top_k_{kind}" for kind in ("string", "long")} <= names
     assert {"answer_sample", "answer_sample_long", "answer_sample_double"} <= names
     assert not {"merge_sample_long", "sketch_top_k_long", "answer_distinct_long"} & names
+
+
+def test_every_option_is_described() -> None:
+    described = [line for function in catalogue().values() for line in told(function)[1].splitlines()]
+    options = [line for line in described if " - optional; " in line]
+    assert len(options) > 100
+    assert not [line for line in options if "optional; as of" in line]
