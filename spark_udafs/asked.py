@@ -201,14 +201,21 @@ def _countable(columns: Columns, frame: DataFrame, asked: Aggregate, column: str
     """The column, or its text where it holds decimals and the aggregate takes none."""
     if asked.family.exact or not isinstance(leaf := _leaf(_type(frame, columns, column)), DecimalType):
         return column
+    if takes(asked, pa.decimal128(leaf.precision, leaf.scale)):
+        return column
+    given = columns[column]
+    nested = isinstance(_type(frame, columns, column), ArrayType)
+    text = F.transform(given, lambda one: _text(one, leaf)) if nested else _text(given, leaf)
+    return columns.made(f"string({column})", text)
+
+
+def takes(asked: Aggregate, kind: pa.DataType) -> bool:
+    """Whether an aggregate takes values of this type."""
     try:
-        asked.family.of_column(pa.decimal128(leaf.precision, leaf.scale))
+        asked.family.of_column(kind)
     except TypeError:
-        given = columns[column]
-        nested = isinstance(_type(frame, columns, column), ArrayType)
-        text = F.transform(given, lambda one: _text(one, leaf)) if nested else _text(given, leaf)
-        return columns.made(f"string({column})", text)
-    return column
+        return False
+    return True
 
 
 _PLAIN = 6

@@ -40,14 +40,12 @@ from .definitions import labelled, remembering
 from .merge.buckets import BUCKETS, BucketedPartials
 from .merge.catalyst import NativePartials
 from .merge.forms import quoted
-from .merge.partials import Mode, Partials
+from .merge.partials import EVENT, FIRST, LATEST, Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 from .seeds import seed_of_task
 from .settled import settle
 from .windows import Sessions, Windows, event_times, windows_of_column
 
-EVENT, _FIRST, _LATEST = "__event", "__first", "__latest"
-"""The column of event times beside those that are sketched, and those of each pane's first and latest."""
 _DAY_US = 86_400_000_000
 
 
@@ -163,9 +161,9 @@ class Sketching:
         if plan.keys and self.windows is None and not self.frame.isStreaming:
             # There is no state to be kept, and our own merge takes many sketches at a time.
             plan = BucketedPartials(plan.table, _buckets(self.frame))
-        times = {} if self.windows is None else {_LATEST: ask.max(EVENT)}
+        times = {} if self.windows is None else {LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
-            times[_FIRST] = ask.min(EVENT)
+            times[FIRST] = ask.min(EVENT)
         if own:
             rows = rows.select(*map(quoted, names)).toDF(*numbered[:-1])
         elif self.windows is None and len(names) > 1:
@@ -342,10 +340,10 @@ def _timed(table: pa.Table, windows: Windows | Sessions) -> pa.Table:
     A pane gets the time of its latest row: Spark then assigns its windows and moves its watermark as it would
     for the rows themselves. A piece of a session begins with its first row and ends a gap after its last.
     """
-    latest = table.column(_LATEST).combine_chunks()
-    table = table.drop_columns([_LATEST])
+    latest = table.column(LATEST).combine_chunks()
+    table = table.drop_columns([LATEST])
     if not isinstance(windows, Sessions):
         return table.set_column(0, START, latest)
     end = pa.array(latest.view(pa.int64()).to_numpy() + windows.gap_us).view(latest.type)
-    first = table.column(_FIRST)
-    return table.drop_columns([_FIRST]).set_column(0, START, first).set_column(1, END, end)
+    first = table.column(FIRST)
+    return table.drop_columns([FIRST]).set_column(0, START, first).set_column(1, END, end)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ...operators.definition.aggregate import Aggregate, aggregate
 from ...operators.definition.inputs import check_input, usable, within_reach
 from ...operators.families import MOMENT, family
+from ..asked import takes
 from ..seeds import seed_of_task
 from .arguments import constant
 from .reading import check_sketches, read_options, reader
@@ -54,14 +55,10 @@ def sketched(asked: Aggregate, seed: int, column: pa.Array, inputs: Mapping[str,
 
 def _counted(asked: Aggregate, column: pa.Array) -> pa.Array:
     """Decimals as their text where the family takes none, as `frames.sketch` counts them."""
-    if not pa.types.is_decimal(column.type):
+    if not pa.types.is_decimal(column.type) or takes(asked, column.type):
         return column
-    try:
-        asked.family.of_column(column.type)
-    except TypeError:
-        # Arrow would write small ones with an exponent.
-        return pl.Series(column).cast(pl.String).to_arrow()
-    return column
+    # Arrow would write small ones with an exponent.
+    return pl.Series(column).cast(pl.String).to_arrow()
 
 
 def merged(name: str, kind: str, arguments: dict[str, Any]) -> bytes | None:

@@ -36,7 +36,12 @@ ACCOUNT = ("read", "counted", "filtered", "late", "dead_lettered")
 PROGRESS = ("messages", "lag")
 """Of a micro-batch: the messages it has read, and how many more there were when it was planned."""
 
-OWN = (*(f"__{name}" for name in (*ACCOUNT, *PROGRESS)), "__event", "__first", "__latest", "__window")
+EVENT, FIRST, LATEST = "__event", "__first", "__latest"
+"""The column of event times beside those that are sketched, and those of each pane's first and latest."""
+WINDOW = "__window"
+"""The column of the windows that Spark puts partial rows into."""
+
+OWN = (*(f"__{name}" for name in (*ACCOUNT, *PROGRESS)), EVENT, FIRST, LATEST, WINDOW)
 """What rows have beside keys and aggregates where they are sketched and merged."""
 
 

@@ -17,7 +17,7 @@ from ...operators.table.schema import END, START, aggregates_of
 from ...operators.table.windows import windows_told
 from .buckets import BucketedPartials
 from .catalyst import NativePartials
-from .partials import ACCOUNT, AHEAD, PROGRESS, Mode, Partials, real_rows
+from .partials import ACCOUNT, AHEAD, PROGRESS, WINDOW, Mode, Partials, real_rows
 from .sessions import BucketedSessions
 
 OBSERVED = "streamgauge"
@@ -71,7 +71,7 @@ def merge_edged(partials: DataFrame, plan: Partials) -> DataFrame:
 
 def merge_timed(partials: DataFrame, plan: Partials, window: Column, mode: Mode = "append") -> DataFrame:
     """The table of sketches of partial rows that Spark itself puts into windows, by `window`."""
-    return plan.merged(partials, [window.alias("__window")], mode)
+    return plan.merged(partials, [window.alias(WINDOW)], mode)
 
 
 def merge_whole(partials: DataFrame, plan: Partials, mode: Mode = "append") -> DataFrame:

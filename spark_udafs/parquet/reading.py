@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ..frames import Work
+from ..arrow_batches import Work
 from ..settled import settle
 from .files import Piece, batches, dataset_of, pieces, tasks
 

@@ -15,9 +15,10 @@ from pyspark.sql.types import StructField, TimestampType
 
 from ...operators.definition.stream import Stream
 from ...operators.sketching.row_steps import RowSteps
-from ..frames import EVENT, Sketching, Work
+from ..arrow_batches import Work
+from ..frames import Sketching
 from ..merge.forms import quoted, spark_type
-from ..merge.partials import Partials
+from ..merge.partials import EVENT, Partials
 from .arriving import Arriving
 from .reading import PlannedRead
 from .source import bound
