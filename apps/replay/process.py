@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from .batch import Source
@@ -40,6 +41,8 @@ class Replay:
     def start(self) -> Replay:
         """Start sending."""
         # Ctrl-C goes to every process of a terminal; this one is ended by its parent, without a word.
+        # multiprocessing's tracker is started before, as its start lets interrupts in again.
+        resource_tracker.ensure_running()
         with _interrupts_blocked():
             self._process.start()
         return self

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,3 +45,34 @@ def test_a_replay_can_be_stopped_at_any_moment(kafka: Any) -> None:
     replay.stop()
     replay.stop()
     assert not replay.running
+
+
+INTERRUPTED = """
+import multiprocessing, os, signal, sys, time
+from streamgauge.apps.replay.generated import Generated
+from streamgauge.apps.replay.load import Load
+from streamgauge.apps.replay.process import Replay
+
+if __name__ == "__main__":
+    replay = Replay(Generated(Load(rate=200)), "sender-interrupted", sys.argv[1]).start()
+    sender, = multiprocessing.active_children()
+    os.kill(sender.pid, signal.SIGINT)
+    while replay.running and not replay.sent:
+        time.sleep(0.02)
+    os.kill(sender.pid, signal.SIGINT)
+    before = replay.sent
+    while replay.running and replay.sent < before + 50:
+        time.sleep(0.02)
+    print("sends on" if replay.running else "ended")
+    replay.stop()
+"""
+
+
+def test_an_interrupt_of_the_terminal_is_left_to_the_parent(kafka: Any, tmp_path: Path) -> None:
+    kafka.create_topic("sender-interrupted", 1)
+    program = tmp_path / "interrupted.py"
+    program.write_text(INTERRUPTED)
+    # In an interpreter of its own, as the first child that one has brings multiprocessing's tracker with it.
+    command = [sys.executable, str(program), kafka.bootstrap_servers]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert (done.stdout.split("\n")[0], done.stderr) == ("sends on", "")
