@@ -22,6 +22,8 @@ log = logging.getLogger("streamgauge.kafka")
 _SECONDS = 30.0
 _SOON = 3.0
 """Seconds after which somebody who waits is told."""
+_PAUSE = 0.1
+"""Seconds until brokers are asked again where a connection was lost, as the library doesn't do by itself."""
 _COORDINATOR_SECONDS = 3600.0
 """How long the library waits for a group's coordinator: the longest that it takes. A request that it gave up
 is sent all the same once the coordinator is back, from memory that was freed, and an assertion ends the
@@ -112,10 +114,9 @@ def id_of(client: Admin, topic: str) -> str:
         asked = client.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS)
         return asked[topic].result(_SECONDS)
 
-    # The library doesn't ask again where a connection was lost.
     asking = Retrying(
         retry=retry_if_exception(_lost),
-        wait=wait_fixed(0.1),
+        wait=wait_fixed(_PAUSE),
         stop=stop_after_delay(_SECONDS),
         reraise=True,
     )
@@ -169,16 +170,20 @@ def _offsets(
     if not wanted:
         return {}
     asked = dict.fromkeys(wanted.values(), spec)
-    answers = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
-    deadline, found = time.monotonic() + seconds, dict[Where, int]()
-    for where, place in wanted.items():
+    deadline = time.monotonic() + seconds
+    while True:
+        answers, found = client.list_offsets(asked, isolation_level=level, request_timeout=seconds), {}
         try:
-            found[where] = answers[place].result(max(deadline - time.monotonic(), 0.0)).offset
+            for where, place in wanted.items():
+                found[where] = answers[place].result(max(deadline - time.monotonic(), 0.0)).offset
+            return found
         except (KafkaException, TimeoutError) as error:
+            if _lost(error) and time.monotonic() < deadline:
+                time.sleep(_PAUSE)
+                continue
             topic, partition = where
             told = f"no broker said which offsets {topic}[{partition}] has: {_told(error, topic)}"
             raise TopicError(told) from None
-    return found
 
 
 def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-from streamgauge.operators.kafka.topics import TopicError, described_group, id_of, remove
+from streamgauge.operators.kafka.topics import TopicError, described_group, end_offsets, id_of, remove
 
 
 class NobodyAnswers:
@@ -54,6 +54,15 @@ class LosesConnections:
             answer.set_result(SimpleNamespace(topic_id="Zm9v"))
         return {"posts": answer}
 
+    def list_offsets(self, asked: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+        answer: Future[Any] = Future()
+        self.left -= 1
+        if self.left >= 0:
+            answer.set_exception(KafkaException(KafkaError(self.code)))
+        else:
+            answer.set_result(SimpleNamespace(offset=7))
+        return dict.fromkeys(asked, answer)
+
 
 def test_a_topic_is_asked_for_again_where_a_connection_was_lost() -> None:
     brokers: Any = LosesConnections(2)
@@ -62,3 +71,16 @@ def test_a_topic_is_asked_for_again_where_a_connection_was_lost() -> None:
     with pytest.raises(TopicError, match="'posts' can't be described"):
         id_of(brokers, "posts")
     assert brokers.left == 1
+
+
+def test_offsets_are_asked_for_again_where_a_connection_was_lost() -> None:
+    brokers: Any = LosesConnections(2)
+    place = ("posts", 3)
+    assert end_offsets(brokers, [place], 60.0) == {place: 7}
+    refusing: Any = LosesConnections(2, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(TopicError, match=r"which offsets posts\[3\] has"):
+        end_offsets(refusing, [place], 60.0)
+    assert refusing.left == 1
+    brokers_away: Any = LosesConnections(9)
+    with pytest.raises(TopicError, match=r"which offsets posts\[3\] has"):
+        end_offsets(brokers_away, [place], 0.0)
