@@ -75,9 +75,13 @@ class AppDemo:
         return AppLook(self.job.app.name, self.engine, sent, self.shown.alerts.alerts)
 
     def end(self) -> None:
-        """End it, whatever it does, and wait for that."""
+        """Tell it to end, whatever it does."""
         self._over.set()
-        self._thread.join(_END_SECONDS)
+
+    def wait(self, until: float) -> None:
+        """Wait until it has ended, or until this moment of the monotonic clock: its thread ends with us."""
+        if self._thread.ident is not None:
+            self._thread.join(max(until - time.monotonic(), 0.0))
 
     def result(self) -> dict[str, Any]:
         """What it found, beside the exact figures and what was put in. Raises what ended it."""
@@ -140,8 +144,8 @@ def shown(asked: Demo, servers: str, console: Console, stack: ExitStack) -> dict
         ensure_topic(client, one.feed.topic, 1)
     page = PageBeside([one.shown for one in apps], asked.port)
     stack.callback(page.stop)
+    stack.callback(_end, apps)
     for one in apps:
-        stack.callback(one.end)
         one.start(asked.seed, asked.seconds)
     begun = time.monotonic()
     with showing(console) as show:
@@ -153,3 +157,12 @@ def shown(asked: Demo, servers: str, console: Console, stack: ExitStack) -> dict
             time.sleep(_LOOK_SECONDS)
     with stage(console, "counting exactly, to compare"):
         return {one.job.app.name: one.result() for one in apps}
+
+
+def _end(apps: Sequence[AppDemo]) -> None:
+    """End all of them at the same time, and wait for that."""
+    for one in apps:
+        one.end()
+    until = time.monotonic() + _END_SECONDS
+    for one in apps:
+        one.wait(until)

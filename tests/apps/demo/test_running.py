@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import httpx
@@ -13,6 +15,7 @@ from rich.console import Console
 from streamgauge.apps.demo.report import DemoReport
 from streamgauge.apps.demo.running import Demo, shown
 from streamgauge.apps.registry import APPS, app_of
+from streamgauge.apps.running.asked import Job
 
 from ...waiting import until
 
@@ -59,3 +62,28 @@ def test_an_app_that_fails_ends_the_demo_with_its_error(kafka, monkeypatch: pyte
             Console(file=io.StringIO()),
             stack,
         )
+
+
+def test_an_end_is_told_to_all_apps_before_any_is_waited_for(kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamgauge.apps.demo import running
+
+    both = threading.Barrier(2)
+    begun: list[str] = []
+    met: list[int] = []
+
+    def engine(job: Job, feed: object, send: Callable[[], int], *_: object) -> None:
+        if job.app.name == "logs":
+            until(lambda: len(begun) == 2)
+            raise RuntimeError("the engine is broken")
+        begun.append(job.app.name)
+        try:
+            send()
+        finally:
+            met.append(both.wait(60))
+
+    monkeypatch.setitem(running.ENGINES, "local", engine)
+    monkeypatch.setattr(running, "_END_SECONDS", 300.0)
+    apps = [app_of(name) for name in ("iot", "stocks", "logs")]
+    with pytest.raises(RuntimeError, match="the engine is broken"), ExitStack() as stack:
+        shown(Demo(apps, {}, port=0), kafka.bootstrap_servers, Console(file=io.StringIO()), stack)
+    assert sorted(met) == [0, 1]
