@@ -71,13 +71,14 @@ class TableSink:
         one_schema([_in_order(there, rows.columns), rows], f"TableSink: {self._table} and this query")
         self._check_batch(there)
         self._check_partitions(spark, table)
-        windows = [START, END, *keys_of(table.schema)]
+        if not table.num_rows:
+            return
         if not self.once:
-            self._merge(rows, windows)
+            self._merge(rows, table)
             return
         if batch.again:
             own = there.filter(F.col(BATCH) == F.lit(f"{batch.query}/{batch.number}")).alias("there")
-            rows = rows.alias("rows").join(own, _same("there", "rows", windows), "left_anti")
+            rows = rows.alias("rows").join(own, _same("there", "rows", table), "left_anti")
         rows.select(*map(quoted, there.columns)).write.insertInto(self._table)
 
     def _described(self, there: DataFrame, rows: DataFrame, schema: pa.Schema) -> DataFrame:
@@ -122,9 +123,9 @@ class TableSink:
                     "that isn't partitioned by it, or filter these rows out"
                 )
 
-    def _merge(self, rows: DataFrame, windows: list[str]) -> None:
+    def _merge(self, rows: DataFrame, table: pa.Table) -> None:
         # The rows must be named after the columns' own table, which has the sink's name here.
-        merging = rows.alias("rows").mergeInto(self._table, _same(self._table, "rows", windows))
+        merging = rows.alias("rows").mergeInto(self._table, _same(self._table, "rows", table))
         try:
             merging.whenMatched().updateAll().whenNotMatched().insertAll().merge()
         except (AnalysisException, UnsupportedOperationException) as error:
@@ -147,10 +148,15 @@ def _shape(frame: DataFrame) -> dict[str, object]:
     return {name: LongType() if isinstance(kind, IntegralType) else kind for name, kind in types.items()}
 
 
-def _same(one: str, other: str, names: list[str]) -> Column:
-    """The condition that two tables' rows are of the same window and keys; nulls are a key like any other."""
-    same = [F.col(f"{one}.{quoted(name)}").eqNullSafe(F.col(f"{other}.{quoted(name)}")) for name in names]
-    found = same[0]
-    for more in same[1:]:
-        found = found & more
+def _same(there: str, rows: str, table: pa.Table) -> Column:
+    """The condition that a table's row is of the window and keys of one of these; nulls are a key like any.
+
+    The first and the last start of these windows follow from that. They are said all the same, as a format
+    that knows what is in its files then reads only those of that time.
+    """
+    starts = pc.min_max(table[START].cast(pa.int64())).as_py()
+    start = F.col(f"{there}.{START}")
+    found = start.between(*(F.timestamp_micros(F.lit(starts[edge])) for edge in ("min", "max")))
+    for name in (START, END, *keys_of(table.schema)):
+        found &= F.col(f"{there}.{quoted(name)}").eqNullSafe(F.col(f"{rows}.{quoted(name)}"))
     return found

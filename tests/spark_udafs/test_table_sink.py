@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
@@ -123,6 +124,27 @@ def test_a_catalog_that_takes_no_comments_is_refused(
 def test_upserts_need_a_format_that_merges(spark: Any, table: str) -> None:
     with pytest.raises(ValueError, match="is in a format that has no MERGE, which upserts need"):
         TableSink(table, upsert=True)(windows(), Batch("one", 0))
+
+
+def test_only_the_files_of_a_batchs_time_are_looked_at_for_its_rows(
+    spark: Any, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Spark's own tables have no MERGE, but their files can be skipped in the same way.
+    found, asked = windows(), []
+
+    def merging(rows: Any, name: str, condition: Any) -> Any:
+        asked.append(spark.table(name).join(rows, condition))
+        raise NotImplementedError
+
+    spark.sql(f"CREATE TABLE {table} ({MADE.rpartition(',')[0]}) USING parquet")
+    monkeypatch.setattr(DataFrame, "mergeInto", merging)
+    with pytest.raises(NotImplementedError):
+        TableSink(table, upsert=True)(found, Batch("one", 0))
+    TableSink(table, upsert=True)(found.slice(0, 0), Batch("one", 1))
+    (pairs,) = asked
+    scanned = pairs._jdf.queryExecution().executedPlan().toString().partition("FileScan")[2]
+    pushed = scanned.partition("PushedFilters: ")[2]
+    assert "GreaterThanOrEqual(window_start,2026-01-01 00:00:00" in pushed and "LessThanOrEqual" in pushed
 
 
 def test_windows_that_change_reach_sinks_that_replace_them_alone(spark: Any, tmp_path: Any) -> None:
