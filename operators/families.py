@@ -45,6 +45,17 @@ class Family:
         """Whether the aggregate's column holds plain values, not sketches."""
         return self.place.endswith("Groups")
 
+    @property
+    def keeps_values(self) -> bool:
+        """Whether values of its columns are in its answers.
+
+        >>> [name for name in ("distinct", "top_k", "sample", "sum", "min") if family(name).keeps_values]
+        ['top_k', 'sample', 'min']
+        """
+        if self.exact:
+            return self.name in ("min", "max", "first", "last")
+        return any(hasattr(self.sketch_class(), one) for one in ("top", "values", "samples", "strata"))
+
     def sketch_class(self) -> type[Sketch]:
         """The class of one sketch, imported now. Raises `TypeError` for an exact aggregate."""
         if self.exact:

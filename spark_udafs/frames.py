@@ -32,7 +32,7 @@ from ..operators.definition.text import type_text
 from ..operators.definition.windows import Paned, Tumbling
 from ..operators.sketching.lateness import broken_clocks
 from ..operators.sketching.panes import Panes
-from ..operators.table.schema import END, START, key_type, table_schema
+from ..operators.table.schema import END, START, aggregates_of, key_type, keys_of, table_schema
 from ..operators.table.windows import TableWindows
 from .arrow_batches import Work, quicker_in_python, through_workers
 from .asked import AskedOfFrame
@@ -44,6 +44,7 @@ from .merge.partials import EVENT, FIRST, LATEST, Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 from .seeds import seed_of_task
 from .settled import settle
+from .text import as_shown
 from .windows import Sessions, Windows, event_times, windows_of_column
 
 _DAY_US = 86_400_000_000
@@ -290,12 +291,17 @@ def _sketching(
 ) -> Work:
     """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
     drawn = secrets.randbits(32)
+    shown = {*keys_of(kept)}
+    for one in aggregates_of(kept).values():
+        shown.update(one.columns if one.family.keeps_values else ())
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         panes = Panes(kept, window, salt=seed_of_task(drawn))
         always = np.zeros(0, np.int64)
         for batch in batches:
-            rows = pl.from_arrow(pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema))
+            named = zip(schema.names, batch.columns)
+            table = pa.table({name: as_shown(column) if name in shown else column for name, column in named})
+            rows = pl.from_arrow(table.cast(schema))
             assert isinstance(rows, pl.DataFrame)
             if windows is None:
                 always = always if len(rows) <= len(always) else np.zeros(len(rows), np.int64)

@@ -15,6 +15,7 @@ from ...operators.definition.inputs import check_input, usable, within_reach
 from ...operators.families import MOMENT, family
 from ..asked import takes
 from ..seeds import seed_of_task
+from ..text import as_shown
 from .arguments import constant
 from .reading import check_sketches, read_options, reader
 
@@ -43,6 +44,8 @@ def sketched(asked: Aggregate, seed: int, column: pa.Array, inputs: Mapping[str,
     Raises `TypeError` for columns of types that the family doesn't take.
     """
     column, given = within_reach(_counted(asked, column)), dict(inputs)
+    if asked.family.keeps_values:
+        column, given = as_shown(column), {one: as_shown(values) for one, values in given.items()}
     for one, values in given.items():
         check_input(one, one, values.type)
         if one == "time":

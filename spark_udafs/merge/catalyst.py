@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StringType
 
 from ...operators.table.schema import END, START
 from ...operators.table.windows import ALL_TIME, windows_told
 from .forms import Form, SampleForm, forms_of, quoted, spark_type
-from .lowered import over_rows, probably_drawn
+from .lowered import over_rows, probably_drawn, shown
 from .partials import Mode, Partials
 
 
@@ -82,6 +82,10 @@ class NativePartials(Partials):
         else:
             keys = [F.col(quoted(columns[key])).alias(key) for key in self.keys]
             found_all = rows.groupBy(*keys).agg(*(one.alias(name) for name, one in asked.items()))
+            texts = [key for key in self.keys if isinstance(kinds[key], StringType)]
+            if texts:
+                read = {key: shown(F.col(quoted(key)), kinds[key]) for key in texts}
+                found_all = found_all.withColumns(read)
         return self._finished(found_all, _ever())
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:

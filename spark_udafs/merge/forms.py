@@ -24,6 +24,7 @@ from ...operators.table.spark_footer import KEY_TYPE
 from ...sampling.core.items import kept_type
 from ...sketches.frequent_items.approx_top_k import items_tracked, state_type, to_state
 from ..settled import settle
+from ..text import as_shown
 
 _SPARK_KIND = {"long": "bigint", "double": "double", "float": "float"}
 
@@ -131,7 +132,7 @@ class SampleForm(Form):
             groups = asked.groups(len(seen))
             # Flattening drops whatever lies under a null list, and so do the parents' indices.
             parents = pc.list_parent_indices(kept)
-            items = pc.list_flatten(kept)
+            items = as_shown(pc.list_flatten(kept))
             n = pc.fill_null(seen, 0).to_numpy(zero_copy_only=False)
             groups.merge_columns(parents, items.field("priority"), items.field("item"), n)  # type: ignore[attr-defined]
             return groups.to_arrow()

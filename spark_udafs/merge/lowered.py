@@ -94,6 +94,11 @@ def _with_priority(pair: Column) -> Column:
     return F.struct(priority.alias("priority"), pair["item"].alias("item"))
 
 
+def shown(column: Column, kind: spark.DataType | None) -> Column:
+    """Values that are kept, as `text.as_shown` reads them; of groups, since it costs as much as a sketch."""
+    return F.make_valid_utf8(column) if isinstance(kind, spark.StringType) else column
+
+
 def as_kept(column: Column, kind: spark.DataType | None) -> Column:
     """A value in the widest type of its sort, in which tables keep it."""
     if isinstance(kind, spark.BooleanType):
@@ -166,7 +171,7 @@ def _extreme(form: Form, column: Column, kind: spark.DataType | None) -> Sketche
     if not isinstance(kind, (*_WHOLE, *_TEXT, *_OTHER)):
         return None
     least = F.min if form.asked.name == "min" else F.max
-    return {form.name: least(as_kept(column, kind))}
+    return {form.name: shown(least(as_kept(column, kind)), kind)}
 
 
 _OVER_ROWS: Mapping[str, Callable[[Any, Column, spark.DataType | None], Sketched | None]] = {

@@ -122,6 +122,25 @@ def test_of_no_rows_there_is_the_row_that_spark_has(rows: Any, more: dict[str, A
     assert as_table(sketch(rows.limit(0)).groupBy("lang").agg(**asked)).num_rows == 0
 
 
+@either_way
+def test_text_that_is_not_utf_8_is_kept_as_spark_shows_it(spark: Any, more: dict[str, Aggregate]) -> None:
+    values = "(X'636166e9', 1), (X'636166e9', 2), (X'636166e8', 3), (X'cf80', 4), (NULL, 5)"
+    lines = spark.sql(f"SELECT CAST(bytes AS STRING) line, user FROM VALUES {values} t(bytes, user)")
+    kept = {"top": ask.top_k("line"), "some": ask.sample("line"), "least": ask.min("line"), **more}
+    (row,) = query(as_table(sketch(lines).agg(**kept))).iter_rows(named=True)
+    assert {one["item"]: one["estimate"] for one in row["top"]} == {"caf\ufffd": 3, "π": 1}
+    assert sorted(row["some"]["values"]) == ["caf\ufffd"] * 3 + ["π"]
+    assert row["least"] == "caf\ufffd"
+    hashed = {"lines": ask.distinct("line"), "rows": ask.count(), **more}
+    (row,) = query(as_table(sketch(lines).agg(**hashed))).iter_rows(named=True)
+    (native,) = lines.agg(F.hll_sketch_estimate(F.hll_sketch_agg("line"))).first()
+    assert round(row["lines"]["estimate"]) == native == 3
+    found = query(as_table(sketch(lines).groupBy("line").agg(**hashed)))
+    assert found.group_by("line").agg(pl.col("rows").sum()).sort("line", nulls_last=True).rows() == [
+        ("caf\ufffd", 3), ("π", 1), (None, 1)
+    ]  # fmt: skip
+
+
 def test_each_table_draws_samples_of_its_own(rows: Any) -> None:
     tables = [sketch(rows).agg(some=ask.sample("user", k=20)) for _ in range(2)]
     one, other = (query(as_table(table))["some"].to_list() for table in tables)

@@ -33,6 +33,14 @@ def test_options_reach_the_sketch() -> None:
         sketch_of("distinct", SEEDS, {"column": users, "lg_k": pa.array([99] * 4)})
 
 
+def test_text_that_is_not_utf_8_is_kept_as_spark_shows_it() -> None:
+    given = pa.array([b"caf\xe9", b"caf\xe8", b"caf"])
+    lines = pa.Array.from_buffers(pa.string(), len(given), given.buffers())
+    image = sketch_of("sample", SEEDS, {"column": lines})
+    assert sorted(Reservoir.from_bytes(image).values().to_pylist()) == ["caf", "caf\ufffd", "caf\ufffd"]
+    assert round(HLL.from_bytes(sketch_of("distinct", SEEDS, {"column": lines})).estimate()) == 3
+
+
 def test_a_group_without_rows_has_an_empty_sketch() -> None:
     none = pa.array([], pa.string())
     image = sketch_of("distinct", SEEDS, {"column": none, "lg_k": pa.array([], pa.int32())})
