@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec, TopicMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, OffsetSpec, TopicMetadata
 from tenacity import Retrying, retry_if_exception, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from .clients import LIBRARY_LOG, client_config
@@ -54,6 +54,23 @@ class Admin(AdminClient):
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(client_config(config), logger=LIBRARY_LOG)
         self.address = str(config.get("bootstrap.servers", "no address"))
+
+    def list_topics(self, topic: str | None = None, timeout: float = _SECONDS) -> ClusterMetadata:
+        """What the library tells of topics, in at most so many seconds.
+
+        It is asked again where a connection was lost, which the library gives up at once. Raises
+        `KafkaException` without an answer.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                left = max(deadline - time.monotonic(), _PAUSE)
+                named = {} if topic is None else {"topic": topic}
+                return super().list_topics(timeout=left, **named)
+            except KafkaException as error:
+                if not _lost(error) or time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE)
 
 
 _clients: dict[tuple[tuple[str, str], ...], Admin] = {}

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
 
-from streamgauge.operators.kafka.topics import TopicError, described_group, end_offsets, id_of, remove
+from streamgauge.operators.kafka.topics import Admin, TopicError, described_group, end_offsets, id_of, remove
 
 
 class NobodyAnswers:
@@ -84,3 +85,25 @@ def test_offsets_are_asked_for_again_where_a_connection_was_lost() -> None:
     brokers_away: Any = LosesConnections(9)
     with pytest.raises(TopicError, match=r"which offsets posts\[3\] has"):
         end_offsets(brokers_away, [place], 0.0)
+
+
+def test_topics_are_listed_again_where_a_connection_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes, timeouts = [], []
+
+    def list_topics(_: AdminClient, timeout: float, **named: str) -> str:
+        timeouts.append(timeout)
+        if codes:
+            raise KafkaException(KafkaError(codes.pop()))
+        return f"the topics {named}"
+
+    monkeypatch.setattr(AdminClient, "list_topics", list_topics)
+    brokers = Admin({"bootstrap.servers": "127.0.0.1:1"})
+    codes += [KafkaError._TRANSPORT] * 2
+    assert brokers.list_topics("posts", timeout=60.0) == "the topics {'topic': 'posts'}"
+    assert len(timeouts) == 3 and timeouts == sorted(timeouts, reverse=True)
+    for code, timeout in ((KafkaError._TRANSPORT, 0.0), (KafkaError._AUTHENTICATION, 60.0)):
+        codes += [code] * 2
+        with pytest.raises(KafkaException):
+            brokers.list_topics(timeout=timeout)
+        codes.pop()
+    assert not codes
