@@ -19,9 +19,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from ..operators.definition import aggregates as ask
 from ..operators.definition.aggregate import Aggregate
@@ -44,8 +41,9 @@ from .merge.partials import EVENT, FIRST, LATEST, Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
 from .seeds import seed_of_task
 from .settled import settle
+from .taken import Taken
 from .text import as_shown
-from .windows import Sessions, Windows, event_times, windows_of_column
+from .windows import Sessions, Windows, windows_of_column
 
 _DAY_US = 86_400_000_000
 
@@ -135,29 +133,13 @@ class Sketching:
         asked = AskedOfFrame.of(self.frame, self.keys, aggregates)
         time = None if self.windows is None else asked.columns.named(self.windows.column, "groupBy")
         self._check(asked, time)
-        names = asked.names()
-        # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
-        numbered = [f"c{at}" for at in range(len(names) + 1)]
-        own = not self.frame.isStreaming and self.windows is None and asked.own()
-        if own:
-            # The DataFrame says what they are; to select them would take Spark several milliseconds.
-            rows, struct = self.frame, StructType([self.frame.schema[name] for name in names])
-        else:
-            always = F.expr("timestamp_micros(0)")
-            event = always if time is None else event_times(self.frame, asked.columns[time])
-            rows = self.frame.select(*(asked.columns[name] for name in names), event).toDF(*numbered)
-            names, struct = [*names, EVENT], rows.schema
-        kinds = dict(zip(names, struct))
-        _check_collations(kinds, asked.keys, asked.aggregates)
-        schema = _renamed(to_arrow_schema(struct, timezone="UTC"), names)
-        known = _columns_of(schema)
-        check_keys("groupBy", asked.keys, known)
-        types = {field.name: field.type for field in known.to_frame().to_arrow().schema}
-        keys = {key: key_type(types[key]) for key in asked.keys}
-        typed = typed_aggregates(asked.aggregates, asked.keys, types)
+        taken = Taken.of(self.frame, asked, time)
+        check_keys("groupBy", asked.keys, taken.columns)
+        keys = {key: key_type(taken.types[key]) for key in asked.keys}
+        typed = typed_aggregates(asked.aggregates, asked.keys, taken.types)
         windows = TableWindows.all_time() if self.windows is None else self.windows.of_table()
-        plan = partials_of(table_schema(keys, typed, windows), types, self.frame.isStreaming)
-        if (whole := self._whole(rows, kinds, own, plan)) is not None:
+        plan = partials_of(table_schema(keys, typed, windows), taken.types, self.frame.isStreaming)
+        if (whole := self._whole(taken, plan)) is not None:
             return whole
         if plan.keys and self.windows is None and not self.frame.isStreaming:
             # There is no state to be kept, and our own merge takes many sketches at a time.
@@ -165,44 +147,33 @@ class Sketching:
         times = {} if self.windows is None else {LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
             times[FIRST] = ask.min(EVENT)
-        if own:
-            rows = rows.select(*map(quoted, names)).toDF(*numbered[:-1])
-        elif self.windows is None and len(names) > 1:
-            # A time that is the same for all would take as long through the pipe as any other column.
-            rows, schema = rows.drop(numbered[-1]), schema.remove(len(schema) - 1)
-        kept = {**typed, **{name: one.typed(types[EVENT]) for name, one in times.items()}}
-        work = _sketching(table_schema(keys, kept, None), self._panes(), self.windows, plan, schema)
-        partials = self._partials(rows, schema, work, plan.schema)
+        kept = {**typed, **{name: one.typed(taken.types[EVENT]) for name, one in times.items()}}
+        sketched = table_schema(keys, kept, None)
+        work = _sketching(sketched, self._panes(), self.windows, plan, taken.in_arrow)
+        partials = self._partials(taken, work, plan.schema)
         if not self.frame.isStreaming:
             return self._merged(partials, plan)
-        definition = self._definition(known, asked.keys, typed)
+        definition = self._definition(taken.columns, asked.keys, typed)
         partials = remembering(partials, definition)
         if self.lateness is not None:
             partials = partials.withWatermark(START, self.lateness[1])
         return labelled(self._merged(partials, plan), definition)
 
-    def _whole(
-        self, rows: DataFrame, kinds: Mapping[str, StructField], own: bool, plan: Partials
-    ) -> DataFrame | None:
-        """The table of all rows of a batch, where Catalyst alone makes the sketches that we would.
-
-        `own` says that `rows` is the DataFrame, which has the columns of `kinds` under these names.
-        """
+    def _whole(self, taken: Taken, plan: Partials) -> DataFrame | None:
+        """The table of all rows of a batch, where Catalyst alone makes the sketches that we would."""
         if self.windows is not None or self.frame.isStreaming or not isinstance(plan, NativePartials):
             return None
-        types = {name: field.dataType for name, field in kinds.items()}
         # What has been spilled to disk isn't computed anew, so it is the same again.
         twice = any(a.name == "sample" for a in plan.aggregates.values()) and self.frame.storageLevel.useDisk
-        columns = {name: name for name in types} if own else dict(zip(types, rows.columns))
-        whole = plan.sketched(rows, columns, types, twice)
+        whole = plan.sketched(taken.rows, taken.of_rows, taken.kinds, twice)
         if whole is None or not plan.keys or all(a.family.exact for a in plan.aggregates.values()):
             return whole
-        keys = rows.select(*(quoted(columns[key]) for key in plan.keys))
+        keys = taken.rows.select(*(quoted(taken.of_rows[key]) for key in plan.keys))
         return None if quicker_in_python(keys) else whole
 
-    def _partials(self, rows: DataFrame, taken: pa.Schema, work: Work, schema: pa.Schema) -> DataFrame:
+    def _partials(self, taken: Taken, work: Work, schema: pa.Schema) -> DataFrame:
         """The partial rows that `work` makes of the columns `taken`, in a task of where the rows are."""
-        return through_workers(rows, work, schema)
+        return through_workers(taken.alone(), work, schema)
 
     def _merged(self, partials: DataFrame, plan: Partials) -> DataFrame:
         if self.windows is None:
@@ -215,7 +186,8 @@ class Sketching:
         """All that decides whether sketches can be merged, as plain JSON."""
         told: dict[str, Any] = {
             "version": VERSION,
-            "source": FrameSource(columns).definition(),
+            # The time is told of where there are no windows as well.
+            "source": FrameSource(pl.Schema({**columns, EVENT: pl.Datetime("us", "UTC")})).definition(),
             "keys": [[key, type_text(columns[key])] for key in keys],
             "aggregates": {name: a.definition() for name, a in asked.items()},
         }
@@ -253,37 +225,9 @@ class Sketching:
         return self.windows.panes(self.frame.isStreaming)
 
 
-def _renamed(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
-    return pa.schema([field.with_name(name) for field, name in zip(schema, names)])
-
-
 def _buckets(rows: DataFrame) -> int:
     """How many buckets a batch's groups are merged in: enough for as many tasks as Spark would have."""
     return max(BUCKETS, int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0))
-
-
-def _check_collations(
-    schema: Mapping[str, StructField], keys: Iterable[str], aggregates: Mapping[str, Aggregate]
-) -> None:
-    compared = {column: name for name, a in aggregates.items() for column in a.columns if a.name != "count"}
-    compared.update({key: f"groupBy({key!r})" for key in keys})
-    for column, where in compared.items():
-        kind = schema[column].dataType
-        while isinstance(kind, ArrayType):
-            kind = kind.elementType
-        if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
-            raise TypeError(
-                f"{where}: {column!r} has the collation {kind.collation}, under which Spark takes "
-                "different strings as equal; a sketch counts them apart. Select lower(...) of it, or "
-                "collate(..., 'UTF8_BINARY'), first"
-            )
-
-
-def _columns_of(schema: pa.Schema) -> pl.Schema:
-    """The columns of a worker's rows."""
-    rows = pl.from_arrow(schema.empty_table())
-    assert isinstance(rows, pl.DataFrame)
-    return rows.schema
 
 
 def _sketching(

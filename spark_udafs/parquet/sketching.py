@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructField, TimestampType
+from pyspark.sql.types import TimestampType
 
 from ...operators.definition.stream import Stream
 from ...operators.sketching.row_steps import RowSteps
@@ -19,6 +19,7 @@ from ..arrow_batches import Work
 from ..frames import Sketching
 from ..merge.forms import quoted, spark_type
 from ..merge.partials import EVENT, Partials
+from ..taken import Taken
 from .arriving import Arriving
 from .reading import PlannedRead
 from .source import bound
@@ -92,17 +93,15 @@ class ParquetSketching(Sketching):
     rows: Stream | None = None
     arriving: Arriving | None = None
 
-    def _whole(
-        self, rows: DataFrame, kinds: Mapping[str, StructField], own: bool, plan: Partials
-    ) -> DataFrame | None:
+    def _whole(self, taken: Taken, plan: Partials) -> DataFrame | None:
         """None: rows that are never in the JVM are sketched where they are read."""
         return None
 
-    def _partials(self, rows: DataFrame, taken: pa.Schema, work: Work, schema: pa.Schema) -> DataFrame:
+    def _partials(self, taken: Taken, work: Work, schema: pa.Schema) -> DataFrame:
         """Partial rows made by the source, of the columns that `work` takes."""
-        spark = rows.sparkSession
+        spark = self.frame.sparkSession
         timed = None if self.windows is None else self.windows.column
-        needed = [name for name in (*taken.names, timed or EVENT) if name != EVENT]
+        needed = [name for name in (*taken.of_rows, timed or EVENT) if name != EVENT]
         if made := [name for name in needed if name not in self.frame.columns]:
             raise ValueError(
                 f"sketch_parquet: {', '.join(map(repr, made))} is not a column; it takes columns alone, by "
@@ -115,8 +114,9 @@ class ParquetSketching(Sketching):
                 f'Stream.from_batches(...).with_columns({timed}=pl.col("{timed}").cast(pl.Datetime("us", '
                 '"UTC")))'
             )
-        columns = self._columns(taken, timed)
-        reading = PlannedRead(self.files, columns, self.where, _timed(taken, timed, self.rows, work), schema)
+        columns = self._columns(taken.in_arrow, timed)
+        worked = _timed(taken.in_arrow, timed, self.rows, work)
+        reading = PlannedRead(self.files, columns, self.where, worked, schema)
         source = bound(reading, self.arriving)
         spark.dataSource.register(source)
         return (spark.read if self.arriving is None else spark.readStream).format(source.name()).load()
