@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, OffsetSpec, TopicMetadata
-from tenacity import Retrying, retry_if_exception, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from .clients import LIBRARY_LOG, client_config
 from .faults import passing, refused
@@ -23,7 +23,7 @@ _SECONDS = 30.0
 _SOON = 3.0
 """Seconds after which somebody who waits is told."""
 _PAUSE = 0.1
-"""Seconds until brokers are asked again where a connection was lost, as the library doesn't do by itself."""
+"""Seconds until brokers are asked again where a connection was lost."""
 _COORDINATOR_SECONDS = 3600.0
 """How long the library waits for a group's coordinator: the longest that it takes. A request that it gave up
 is sent all the same once the coordinator is back, from memory that was freed, and an assertion ends the
@@ -34,6 +34,7 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 Where = TypeVar("Where", bound=TopicPartition)
+Answer = TypeVar("Answer")
 
 
 class TopicError(LookupError):
@@ -61,16 +62,8 @@ class Admin(AdminClient):
         It is asked again where a connection was lost, which the library gives up at once. Raises
         `KafkaException` without an answer.
         """
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                left = max(deadline - time.monotonic(), _PAUSE)
-                named = {} if topic is None else {"topic": topic}
-                return super().list_topics(timeout=left, **named)
-            except KafkaException as error:
-                if not _lost(error) or time.monotonic() >= deadline:
-                    raise
-            time.sleep(_PAUSE)
+        ask, named = super().list_topics, {} if topic is None else {"topic": topic}
+        return _again_where_lost(lambda left: ask(timeout=max(left, _PAUSE), **named), timeout)
 
 
 _clients: dict[tuple[tuple[str, str], ...], Admin] = {}
@@ -127,20 +120,29 @@ def topic_id(described: Any) -> str:
 def id_of(client: Admin, topic: str) -> str:
     """A topic's id, empty where brokers have none. Raises `TopicError` if it can't be told."""
 
-    def described() -> Any:
+    def described(left: float) -> Any:
         asked = client.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS)
-        return asked[topic].result(_SECONDS)
+        return asked[topic].result(left)
 
-    asking = Retrying(
-        retry=retry_if_exception(_lost),
-        wait=wait_fixed(_PAUSE),
-        stop=stop_after_delay(_SECONDS),
-        reraise=True,
-    )
     try:
-        return topic_id(asking(described))
+        return topic_id(_again_where_lost(described))
     except (KafkaException, TimeoutError) as error:
         raise TopicError(f"the topic {topic!r} can't be described: {_told(error, topic)}") from None
+
+
+def _again_where_lost(ask: Callable[[float], Answer], seconds: float = _SECONDS) -> Answer:
+    """The answer to a question, which is told how many seconds are left.
+
+    It is asked again where a connection was lost, as the library doesn't do that. Raises what it raises.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return ask(max(deadline - time.monotonic(), 0.0))
+        except KafkaException as error:
+            if not _lost(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(_PAUSE)
 
 
 def _lost(error: BaseException) -> bool:
@@ -187,20 +189,21 @@ def _offsets(
     if not wanted:
         return {}
     asked = dict.fromkeys(wanted.values(), spec)
-    deadline = time.monotonic() + seconds
-    while True:
-        answers, found = client.list_offsets(asked, isolation_level=level, request_timeout=seconds), {}
-        try:
-            for where, place in wanted.items():
-                found[where] = answers[place].result(max(deadline - time.monotonic(), 0.0)).offset
-            return found
-        except (KafkaException, TimeoutError) as error:
-            if _lost(error) and time.monotonic() < deadline:
-                time.sleep(_PAUSE)
-                continue
-            topic, partition = where
-            told = f"no broker said which offsets {topic}[{partition}] has: {_told(error, topic)}"
-            raise TopicError(told) from None
+    found: dict[Where, int] = {}
+
+    def told(left: float) -> dict[Where, int]:
+        answers = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+        found.clear()
+        for where, place in wanted.items():
+            found[where] = answers[place].result(left).offset
+        return found
+
+    try:
+        return _again_where_lost(told, seconds)
+    except (KafkaException, TimeoutError) as error:
+        topic, partition = next(where for where in wanted if where not in found)
+        why = _told(error, topic)
+        raise TopicError(f"no broker said which offsets {topic}[{partition}] has: {why}") from None
 
 
 def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> int:
@@ -212,8 +215,16 @@ def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str
     if found.error is None and found.partitions:
         return len(found.partitions)
     wanted = NewTopic(topic, num_partitions=partitions, config=dict(config or {}))
+
+    def made(left: float) -> None:
+        client.create_topics([wanted], operation_timeout=_SECONDS)[topic].result(left)
+
     try:
-        client.create_topics([wanted], operation_timeout=_SECONDS)[topic].result(_SECONDS)
+        _again_where_lost(made)
+    except TimeoutError:
+        raise TopicError(
+            f"no broker at {client.address} made the topic {topic!r} in time; try again"
+        ) from None
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             settings = "".join(f", {name}={value}" for name, value in (config or {}).items())

@@ -10,7 +10,15 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from streamgauge.operators.kafka.topics import Admin, TopicError, described_group, end_offsets, id_of, remove
+from streamgauge.operators.kafka.topics import (
+    Admin,
+    TopicError,
+    described_group,
+    end_offsets,
+    ensure_topic,
+    id_of,
+    remove,
+)
 
 
 class NobodyAnswers:
@@ -72,6 +80,39 @@ def test_a_topic_is_asked_for_again_where_a_connection_was_lost() -> None:
     with pytest.raises(TopicError, match="'posts' can't be described"):
         id_of(brokers, "posts")
     assert brokers.left == 1
+
+
+class MakesTopics(LosesConnections):
+    """Brokers that lose connections while they make a topic, or make it and lose the answer."""
+
+    def __init__(self, lost: int, code: int = KafkaError._TRANSPORT) -> None:
+        super().__init__(lost, code)
+        self.address, self.made = "nowhere", False
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        code = None if self.made else KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        told = SimpleNamespace(error=code, partitions=dict.fromkeys(range(2 * self.made)))
+        return SimpleNamespace(topics={topic: told})
+
+    def create_topics(self, wanted: list[Any], **_: Any) -> dict[str, Future[Any]]:
+        answer: Future[Any] = Future()
+        self.left -= 1
+        if self.left >= 0:
+            answer.set_exception(KafkaException(KafkaError(self.code)))
+        elif self.made:
+            answer.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)))
+        else:
+            answer.set_result(None)
+        self.made = True
+        return {wanted[0].topic: answer}
+
+
+def test_a_topic_is_made_once_where_a_connection_was_lost() -> None:
+    brokers: Any = MakesTopics(2)
+    assert ensure_topic(brokers, "posts", 2) == 2 and brokers.left == -1
+    refusing: Any = MakesTopics(2, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(TopicError, match="needs the right CREATE on the topic 'posts'"):
+        ensure_topic(refusing, "posts", 2)
 
 
 def test_offsets_are_asked_for_again_where_a_connection_was_lost() -> None:
