@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -53,7 +53,9 @@ class Admin(AdminClient):
     """An administration client that knows its brokers' addresses, for messages."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(client_config(config), logger=LIBRARY_LOG)
+        # Who leads a partition is looked up in what it knows, which is five minutes old by default.
+        settings = {"topic.metadata.refresh.interval.ms": 10_000, **client_config(config)}
+        super().__init__(settings, logger=LIBRARY_LOG)
         self.address = str(config.get("bootstrap.servers", "no address"))
 
     def list_topics(self, topic: str | None = None, timeout: float = _SECONDS) -> ClusterMetadata:
@@ -130,17 +132,22 @@ def id_of(client: Admin, topic: str) -> str:
         raise TopicError(f"the topic {topic!r} can't be described: {_told(error, topic)}") from None
 
 
-def _again_where_lost(ask: Callable[[float], Answer], seconds: float = _SECONDS) -> Answer:
+def _again_where_lost(
+    ask: Callable[[float], Answer],
+    seconds: float = _SECONDS,
+    helps: Callable[[KafkaException], bool] = lambda error: False,
+) -> Answer:
     """The answer to a question, which is told how many seconds are left.
 
-    It is asked again where a connection was lost, as the library doesn't do that. Raises what it raises.
+    It is asked again where a connection was lost, as the library doesn't do that, and where else it `helps`.
+    Raises what it raises.
     """
     deadline = time.monotonic() + seconds
     while True:
         try:
             return ask(max(deadline - time.monotonic(), 0.0))
         except KafkaException as error:
-            if not _lost(error) or time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or not (_lost(error) or helps(error)):
                 raise
         time.sleep(_PAUSE)
 
@@ -148,6 +155,35 @@ def _again_where_lost(ask: Callable[[float], Answer], seconds: float = _SECONDS)
 def _lost(error: BaseException) -> bool:
     """Whether it is that a connection was lost."""
     return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._TRANSPORT
+
+
+_MOVED = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._NOENT,
+    }
+)
+"""Of a partition that another broker leads by now, or none for the moment."""
+
+
+def _moved(client: Admin, places: Collection[Where], error: KafkaException, seconds: float) -> bool:
+    """Whether asking again may help, since a leader has changed; the client then knows who leads by now.
+
+    It would go on with what it knew until its next look of its own.
+    """
+    if error.args[0].code() not in _MOVED:
+        return False
+    try:
+        found = {
+            topic: client.list_topics(topic, timeout=max(seconds, _PAUSE)).topics[topic].partitions
+            for topic in dict.fromkeys(topic for topic, _ in places)
+        }
+    except KafkaException:
+        return False
+    return all(partition in found[topic] for topic, partition in places)
 
 
 def begin_offsets(client: Admin, places: Iterable[Where], seconds: float = _SECONDS) -> dict[Where, int]:
@@ -199,7 +235,9 @@ def _offsets(
         return found
 
     try:
-        return _again_where_lost(told, seconds)
+        return _again_where_lost(
+            told, seconds, lambda error: _moved(client, wanted, error, min(_SOON, seconds))
+        )
     except (KafkaException, TimeoutError) as error:
         topic, partition = next(where for where in wanted if where not in found)
         why = _told(error, topic)

@@ -40,7 +40,9 @@ class Cluster:
         self._options = options
         self._address = options.config["bootstrap.servers"]
         logger = logging.getLogger("streamgauge.kafka")
-        self._admin = AdminClient(client_config(options.config), logger=logger)
+        # Who leads a partition is looked up in what it knows, which is five minutes old by default.
+        settings = {"topic.metadata.refresh.interval.ms": 10_000, **client_config(options.config)}
+        self._admin = AdminClient(settings, logger=logger)
         self._consumer: Any = None
         self._reached = False
         self._said_after = 0.0

@@ -52,7 +52,11 @@ class LosesConnections:
     """Brokers that end so many requests with an error before they answer."""
 
     def __init__(self, lost: int, code: int = KafkaError._TRANSPORT) -> None:
-        self.left, self.code = lost, code
+        self.left, self.code, self.looked_up = lost, code, 0
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        self.looked_up += 1
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions={3: None})})
 
     def describe_topics(self, topics: TopicCollection, request_timeout: float) -> dict[str, Future[Any]]:
         answer: Future[Any] = Future()
@@ -113,6 +117,17 @@ def test_a_topic_is_made_once_where_a_connection_was_lost() -> None:
     refusing: Any = MakesTopics(2, KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(TopicError, match="needs the right CREATE on the topic 'posts'"):
         ensure_topic(refusing, "posts", 2)
+
+
+def test_offsets_are_asked_for_again_where_another_broker_leads_by_now() -> None:
+    """The library would go on asking whom it knows for minutes."""
+    for code in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._NOENT):
+        brokers: Any = LosesConnections(2, code)
+        assert end_offsets(brokers, [("posts", 3)], 60.0) == {("posts", 3): 7}
+        assert brokers.looked_up == 2
+    missing: Any = LosesConnections(2, KafkaError._NOENT)
+    with pytest.raises(TopicError, match=r"which offsets posts\[4\] has"):
+        end_offsets(missing, [("posts", 4)], 60.0)
 
 
 def test_offsets_are_asked_for_again_where_a_connection_was_lost() -> None:
