@@ -48,6 +48,7 @@ _JVM = (
     "-Djava.awt.headless=true",
 )
 _START_SECONDS = 90.0
+_TOPIC_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
@@ -202,21 +203,29 @@ class EmbeddedKafka:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         topic: Any = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         try:
-            admin.create_topics([topic], operation_timeout=15)[name].result(20)
+            made = admin.create_topics(
+                [topic], operation_timeout=_TOPIC_SECONDS, request_timeout=_TOPIC_SECONDS
+            )
+            made[name].result()
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 raise BrokerError(f"topic {name!r} exists already; choose another name") from None
             raise BrokerError(f"topic {name!r} could not be created: {error.args[0].str()}") from None
 
         def led() -> bool:
-            known = admin.list_topics(name, timeout=5).topics[name].partitions
+            try:
+                known = admin.list_topics(name, timeout=_TOPIC_SECONDS).topics[name].partitions
+            except KafkaException:
+                return False
             return len(known) == partitions and all(one.leader >= 0 for one in known.values())
 
         try:
-            _until(led, 15)
+            _until(led, _TOPIC_SECONDS)
         except RetryError:
-            message = f"topic {name!r} was created but has no leader after 15 s; see the broker's log"
-            raise BrokerError(message) from None
+            raise BrokerError(
+                f"topic {name!r} was created but has no leader after {_TOPIC_SECONDS:.0f} s; "
+                "see the broker's log"
+            ) from None
 
     def _choose_port(self) -> None:
         asked = self._asked or self._port

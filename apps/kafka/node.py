@@ -31,8 +31,9 @@ group.initial.rebalance.delay.ms=0
 # Members of groups whose partitions the broker assigns hear of it with their next heartbeat.
 group.consumer.min.heartbeat.interval.ms=300
 group.consumer.heartbeat.interval.ms=300
-# A broker that was killed may come back as soon as its old session is over.
-broker.session.timeout.ms=3000
+# A broker on a busy machine may be late with its heartbeats. While its controller misses them, no partition
+# has a leader and no topic can be made. One that was killed is back as soon as its old session is over.
+broker.session.timeout.ms=9000
 broker.heartbeat.interval.ms=500
 auto.create.topics.enable=false
 # Replayed posts carry old clocks: nothing is deleted for its age.

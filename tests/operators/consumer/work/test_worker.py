@@ -31,7 +31,7 @@ def kill_9(broker: Any) -> None:
 def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) -> None:
     from streamgauge.apps.kafka.broker import EmbeddedKafka
 
-    soon = {"group.min.session.timeout.ms": 1_000}
+    soon = {"group.min.session.timeout.ms": 1_000, "broker.session.timeout.ms": 3_000}
     with EmbeddedKafka(data=tmp_path / "kafka", settings=soon) as broker:
         topic, windows = posts(broker=broker), Windows()
         topic.send(3_000)
@@ -47,7 +47,7 @@ def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) ->
         assert running.running
         broker.stop()
         running.stop()
-        running.wait(40)
+        running.wait(120)
         broker.start()
         summary = run(topic.stream, RunOptions(until="latest", **options))
         assert summary.account == topic.one_pass()[1]
