@@ -81,9 +81,20 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     `kafka.proxied` is its address by way of `kafka.proxy`, which delays, loses and resets what passes.
     """
+    from streamgauge.apps.kafka.broker import PortTakenError
+
     from .faulty_proxy import ProxiedKafka
 
-    with ProxiedKafka(data=tmp_path_factory.mktemp("kafka")) as broker:
+    for tries in range(5):
+        broker = ProxiedKafka(data=tmp_path_factory.mktemp("kafka"))
+        try:
+            broker.start()
+            break
+        except PortTakenError:  # by another worker, since it was found to be free
+            broker.proxy.close()
+            if tries == 4:
+                raise
+    with broker:
         yield broker
 
 

@@ -90,7 +90,7 @@ class FaultyProxy:
 
     def reset(self) -> int:
         """Reset all connections; gives how many there were."""
-        return asyncio.run_coroutine_threadsafe(self._reset(), self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(self._reset(), self._loop).result(120)
 
     def mend(self) -> None:
         """No fault from now on."""

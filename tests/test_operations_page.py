@@ -36,7 +36,7 @@ def test_metrics_are_served_as_shown(kafka: Any) -> None:
     names: dict[str, Any] = {"posts": source.tumbling("1m").agg(n=count())}
     exec(block("metrics=9400").replace("metrics=9400", "metrics=0"), names)
     address = f"http://{names['run'].metrics_address}"
-    assert httpx.get(f"{address}/health", trust_env=False).status_code == 200
+    assert httpx.get(f"{address}/health", trust_env=False, timeout=120).status_code == 200
     names["run"].stop()
     names["run"].wait(120)
 

@@ -34,7 +34,7 @@ def test_the_code_runs(
     for n in range(300):
         value = f'{{"user":"u{n % 9}","at":"2026-01-01T00:0{n // 60}:{n % 60:02d}Z"}}'
         producer.produce("trades", value, partition=n % 2, timestamp=BEGIN_MS + 1000 * n)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     rows = spark.range(7200).selectExpr(
         "timestamp_seconds(id) AS at", "concat('u', id % 40) AS user", "id % 50 AS ms", "'north' AS site"
     )

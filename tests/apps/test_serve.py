@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -35,10 +34,9 @@ def test_it_serves_files_to_the_command_line_until_it_is_told_to_end(
         found = re.search(r"(http://127\.0\.0\.1:\d+);", said)
         assert found is not None, said
         url = found[1]
-        assert httpx.get(f"{url}/health").json()["status"] == "alive"
-        name = json.loads(httpx.get(f"{url}/tables", headers={"Authorization": f"Bearer {TOKEN}"}).text)[
-            "tables"
-        ][0]["table"]
+        assert httpx.get(f"{url}/health", timeout=120).json()["status"] == "alive"
+        shown = httpx.get(f"{url}/tables", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=120)
+        name = shown.json()["tables"][0]["table"]
         with_token = ("--token-file", tmp_path / "token", "--json")
         for kind in (
             ("top-k", "-k", "2"),
@@ -51,7 +49,7 @@ def test_it_serves_files_to_the_command_line_until_it_is_told_to_end(
         assert "token is missing" in ran("query", url, code=1)
         assert "there are" in ran("query", f"{url}/tables/nope", *with_token, code=1)
         server.send_signal(signal.SIGTERM)
-        assert server.wait(60) == 0
+        assert server.wait(120) == 0
         rest = server.stderr.read()
         assert TOKEN not in said + rest and "Traceback" not in rest
     finally:

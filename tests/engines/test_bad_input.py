@@ -92,7 +92,7 @@ def test_bad_messages_cost_themselves_alone(
         producer.produce(topic, changed())
         producer.produce(topic, value)
     producer.produce(topic, changed(user=2))
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
     schema = {"user": pl.Int64, "at": pl.String, "tags": pl.List(pl.String)}
     source = Stream.from_kafka(
@@ -140,7 +140,7 @@ def letters(kafka: Any, topic: str, n: int) -> list[Any]:
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         found: list[Any] = []
-        while len(found) < n and (message := consumer.poll(20)) is not None:
+        while len(found) < n and (message := consumer.poll(120)) is not None:
             assert message.error() is None
             found.append(message)
         return sorted(found, key=lambda letter: int(dict(letter.headers())["offset"]))

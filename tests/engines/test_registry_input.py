@@ -74,7 +74,7 @@ def test_each_message_is_read_by_the_schema_that_wrote_it(
     for number, value, _ in MESSAGES.values():
         producer.produce(topic, good)
         producer.produce(topic, value if number is None else framed(number, value))
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     with registry.served():
         settings = {"url": registry.url, "basic.auth.user.info": "me:tr0ut"}
         source = Stream.from_kafka(

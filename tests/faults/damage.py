@@ -28,10 +28,10 @@ def damage_snapshot(episode: Any) -> None:
         producer.produce(
             message.topic(), bytes(value), partition=message.partition(), headers=message.headers()
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
 
 def table_topics(servers: str, group_id: str) -> list[str]:
     """The table topics of a group, one for each of its streams."""
-    known = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=60).topics
+    known = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=120).topics
     return [topic for topic in known if topic.startswith(f"{group_id}.") and ".table." in topic]

@@ -31,7 +31,7 @@ def retention_passed(episode: Episode) -> None:
     wanted = [TopicPartition(topic, p, -1) for p in range(episode.shape.table_partitions)]
     truth = exact(servers, episode.posts.topics, ALONE[""])
     for done in admin.delete_records(wanted).values():
-        done.result(60)
+        done.result(120)
     for member in episode.group.alive:
         member.kill()
     _ends_with(episode.group.join(), "DeltaError", "were deleted before their windows were told")
@@ -45,7 +45,7 @@ def made_anew(episode: Episode) -> None:
     truth = exact(servers, episode.posts.topics, ALONE[""])
     (topic,) = episode.posts.topics
     remove(admin, [topic], [])
-    until(lambda: topic not in admin.list_topics(timeout=60).topics, PATIENCE)
+    until(lambda: topic not in admin.list_topics(timeout=120).topics, PATIENCE)
     episode.kafka.create_topic(topic, partitions=episode.shape.partitions)
     for member in episode.group.alive:
         _ends_with(member, "TopicError", "was deleted")

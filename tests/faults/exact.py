@@ -139,11 +139,11 @@ def messages(bootstrap_servers: str, topic: str) -> Iterator[Message]:
         }
     )
     try:
-        known = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+        known = consumer.list_topics(topic, timeout=120).topics[topic].partitions
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in known])
         left = set(known)
         while left:
-            message = consumer.poll(60)
+            message = consumer.poll(120)
             assert message is not None, f"the topic {topic} gave nothing for a minute"
             if message.error() is None:
                 yield message

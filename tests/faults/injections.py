@@ -155,13 +155,13 @@ def rewound(episode: Episode) -> None:
     admin = AdminClient({"bootstrap.servers": episode.kafka.bootstrap_servers})
     name = episode.options["group_id"]
     asked = ConsumerGroupTopicPartitions(name, [TopicPartition(*place) for place in episode.posts.ends])
-    known = admin.list_consumer_group_offsets([asked])[name].result(60).topic_partitions
+    known = admin.list_consumer_group_offsets([asked])[name].result(120).topic_partitions
     back = [
         TopicPartition(p.topic, p.partition, max(0, p.offset - episode.random.randrange(1, 200)))
         for p in known
         if p.offset > 0
     ]
-    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(name, back)])[name].result(60)
+    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(name, back)])[name].result(120)
     episode.gather(2)
 
 

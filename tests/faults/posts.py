@@ -143,7 +143,7 @@ class Posts:
         """Add one partition."""
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
         for topic in self.topics:
-            admin.create_partitions([NewPartitions(topic, self.partitions + 1)])[topic].result(60)
+            admin.create_partitions([NewPartitions(topic, self.partitions + 1)])[topic].result(120)
             self.ends[topic, self.partitions] = 0
         self.partitions += 1
         self._producer = self._made()  # one that knows of it

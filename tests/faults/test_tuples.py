@@ -81,7 +81,7 @@ def test_a_stream_of_any_length_takes_bounded_memory(tmp_path: Path, record_prop
 def _make(servers: str, topic: str) -> None:
     config = {"retention.bytes": str(256 * 2**20), "segment.bytes": str(64 * 2**20), "retention.ms": "-1"}
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(topic, PARTITIONS, config=config)])[topic].result(60)
+    admin.create_topics([NewTopic(topic, PARTITIONS, config=config)])[topic].result(120)
 
 
 def _asked(servers: str, topic: str) -> Stream:

@@ -64,7 +64,7 @@ def test_two_threads_in_two_sketches_run_at_once() -> None:
     inside = threading.Barrier(2)
 
     def values() -> Any:
-        inside.wait(60)  # broken if the other thread can't get as far
+        inside.wait(120)  # broken if the other thread can't get as far
         yield from range(10)
 
     threads = [threading.Thread(target=sketch.update, args=[values()]) for sketch in (one, other)]
@@ -79,7 +79,7 @@ def test_a_slow_iterator_keeps_nobody_waiting() -> None:
     sketch, asked = HLL().update([1, 2, 3]), threading.Event()
 
     def values() -> Any:
-        assert asked.wait(60)
+        assert asked.wait(120)
         yield from range(100, 110)
 
     writer = threading.Thread(target=sketch.update, args=[values()])
@@ -97,7 +97,7 @@ def test_callbacks_may_use_other_sketches() -> None:
     def ask(mine: Any, theirs: Any) -> None:
         def belongs(item: Any) -> bool:
             if item == 0:
-                inside.wait(60)
+                inside.wait(120)
             return bool(theirs.n == 5)
 
         assert mine.subset_sum(belongs).estimate == 5

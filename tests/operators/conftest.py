@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from streamgauge.operators.consumer.merge.follower import LogMerger
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.accounting import Account
@@ -59,7 +60,7 @@ class Posts:
             config["transactional.id"] = f"posts-{uuid.uuid4()}"
         producer = Producer(config)
         if transaction:
-            producer.init_transactions(30)
+            producer.init_transactions(120)
             producer.begin_transaction()
         base = sum(map(len, self.sent))
         random = np.random.default_rng(base)
@@ -75,8 +76,8 @@ class Posts:
             producer.produce(self.topic, value, partition=partition)
             producer.poll(0)
         if transaction:
-            producer.commit_transaction(30)
-        assert producer.flush(30) == 0
+            producer.commit_transaction(120)
+        assert producer.flush(120) == 0
 
     @property
     def stream(self) -> Stream:
@@ -125,6 +126,23 @@ def posts(kafka: Any) -> Callable[..., Posts]:
 def answers(table: pa.Table) -> list[dict[str, Any]]:
     """A table's answers as plain values."""
     return query(table).to_dicts()
+
+
+@pytest.fixture
+def missed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Mergers that were missed for so long that their group went on without them.
+
+    What they handed over since their place was last kept comes again.
+    """
+    found: list[Any] = []
+    lost = LogMerger._lost
+
+    def losing(self: LogMerger, consumer: Any, partitions: list[Any]) -> None:
+        found.extend([] if self._leaving else [self])
+        lost(self, consumer, partitions)
+
+    monkeypatch.setattr(LogMerger, "_lost", losing)
+    return found
 
 
 @pytest.fixture

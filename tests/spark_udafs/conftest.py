@@ -254,7 +254,7 @@ def send(kafka: Any) -> Callable[..., None]:
         for value in values:
             producer.produce(topic, value, partition=partition, **more)
             producer.poll(0)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     return sending
 

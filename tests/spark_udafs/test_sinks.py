@@ -81,7 +81,7 @@ def test_a_broker_that_goes_away_is_waited_for(
             for number, value in enumerate(values):
                 for name in topics:
                     producer.produce(name, value, partition=number % 2)
-            assert producer.flush(60) == 0
+            assert producer.flush(120) == 0
 
         frame = frame_of(3, rows=600)
         values = json_of(frame)

@@ -33,7 +33,7 @@ def test_all_that_is_put_in_is_told(kafka) -> None:
         days = f"{page.group()}tables/iot-days/rows"
         counted = found["iot"]["account"]["counted"]
         # Days are open until the end; the page shows them as they fill.
-        until(lambda: sum(row["readings"] for row in httpx.get(days).json()["rows"]) == counted)
+        until(lambda: sum(row["readings"] for row in httpx.get(days, timeout=120).json()["rows"]) == counted)
     assert list(found) == [app.name for app in apps]
     for name, result in found.items():
         assert result["put_in"] and all(one["told"] for one in result["put_in"]), (name, result["put_in"])
@@ -79,7 +79,7 @@ def test_an_end_is_told_to_all_apps_before_any_is_waited_for(kafka, monkeypatch:
         try:
             send()
         finally:
-            met.append(both.wait(60))
+            met.append(both.wait(120))
 
     monkeypatch.setitem(running.ENGINES, "local", engine)
     monkeypatch.setattr(running, "_END_SECONDS", 300.0)

@@ -53,7 +53,7 @@ def test_data_and_port_are_kept_across_a_restart(tmp_path: Path) -> None:
         address = broker.bootstrap_servers
         broker.create_topic("posts", partitions=3)
         producer = Producer({"bootstrap.servers": address, "transactional.id": "one"})
-        producer.init_transactions(20)
+        producer.init_transactions(120)
         for values, end in (
             ([b"no"], producer.abort_transaction),
             ([b"a", b"b"], producer.commit_transaction),
@@ -146,6 +146,6 @@ def test_it_ends_with_the_program_that_started_it(
     port, folder = program.stdout.readline().split()
     assert is_open(int(port))
     os.killpg(program.pid, end)
-    program.wait(20)
+    program.wait(120)
     assert eventually(lambda: not is_open(int(port)))
     assert eventually(lambda: not Path(folder).exists())

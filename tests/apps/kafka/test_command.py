@@ -48,11 +48,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def send(address: str, count: int, partitions: int = 2) -> None:
     """Messages on a new topic."""
     admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic("posts", partitions)])["posts"].result(60)
+    admin.create_topics([NewTopic("posts", partitions)])["posts"].result(120)
     producer = Producer({"bootstrap.servers": address})
     for _ in range(count):
         producer.produce("posts", b"x")
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
 
 def test_a_broker_is_started_shown_and_stopped(cache: Path, tmp_path: Path) -> None:

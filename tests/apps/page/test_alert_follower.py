@@ -39,7 +39,7 @@ def test_a_live_run_is_found_by_its_app_and_group(kafka: Any, caplog: pytest.Log
     # Not an alert, on the topic where alerts are looked for.
     ensure_topic(admin({"bootstrap.servers": servers}), alerts_topic_of(group), 1)
     producer.produce(alerts_topic_of(group), b"hello")
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
     job = Job.of(app_of("iot"), "json", {"limit": "30", "jump": "100"})
     to = outlets(alerts_topic_of(group), None, None)
     found = pages(["iot"], [group], [], {"limit": "30"})

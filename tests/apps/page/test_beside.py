@@ -54,8 +54,10 @@ def test_it_serves_the_windows_and_alerts_of_a_run_until_it_is_stopped() -> None
         shown.take("days", days.empty_table())
         shown.alerts.write(alert("limit", "fired", 3, app="iot"))
         url = beside.url.rstrip("/")
-        assert httpx.get(f"{url}/tables/iot-days/rows").json()["rows"] == []
-        assert [e["rule"] for e in httpx.get(f"{url}/apps/iot/alerts").json()["events"]] == ["limit"]
-        assert httpx.get(url).text.startswith("<!doctype html>")
+        assert httpx.get(f"{url}/tables/iot-days/rows", timeout=120).json()["rows"] == []
+        assert [e["rule"] for e in httpx.get(f"{url}/apps/iot/alerts", timeout=120).json()["events"]] == [
+            "limit"
+        ]
+        assert httpx.get(url, timeout=120).text.startswith("<!doctype html>")
     finally:
         beside.stop()

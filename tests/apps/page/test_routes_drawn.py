@@ -52,7 +52,7 @@ def test_a_map_that_is_no_larger_than_a_country_has_a_scale(tab: Tab) -> None:
 def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) -> None:
     tab.open("/app/yard?span=1h")
     asked = {"last": "1h", "every": "span", "by": ["none"], "columns": ["requests", "users", "errors"]}
-    row = httpx.post(f"{site}/tables/yard.hosts/rows", json=asked).json()["rows"][0]
+    row = httpx.post(f"{site}/tables/yard.hosts/rows", json=asked, timeout=120).json()["rows"][0]
     assert f"{row['requests']:,}" in tab.panel("Requests") and "exact" in tab.panel("Requests")
     users = row["users"]
     assert f"{round(users['estimate']):,}" in tab.panel("Users")
@@ -60,7 +60,7 @@ def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) 
     share = 100 * row["errors"] / row["requests"]
     assert f"{share:.3f}%" in tab.panel("Errors")
     ranked = httpx.post(
-        f"{site}/tables/yard.hosts/top-k", json={"last": "1h", "column": "paths", "k": 1}
+        f"{site}/tables/yard.hosts/top-k", json={"last": "1h", "column": "paths", "k": 1}, timeout=120
     ).json()
     first = ranked["rows"][0]
     assert f"{first['estimate']:,} ({first['lower']:,} – {first['upper']:,})" in tab.panel("Paths")
@@ -129,7 +129,9 @@ def test_what_fired_is_told_with_figures_and_rule_and_new_alerts_come_by_themsel
 
 def test_a_limit_is_drawn_and_a_silence_is_a_gap(tab: Tab, site: str) -> None:
     tab.open("/app/iot")
-    (panel,) = [p for p in httpx.get(f"{site}/apps/iot").json()["panels"] if p["title"] == "Readings"]
+    (panel,) = [
+        p for p in httpx.get(f"{site}/apps/iot", timeout=120).json()["panels"] if p["title"] == "Readings"
+    ]
     assert panel["limits"] == [{"rule": "limit", "at": 30.0, "clear": 28.0, "where": {}}]
     assert "boiler" in tab.panel("Readings") and "dead" in tab.panel("What fired")
     assert "415 = 415 counted" in tab.text(".status")[0].replace("\n", " ")

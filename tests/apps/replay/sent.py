@@ -11,7 +11,7 @@ def read(servers: str, topic: str, partitions: int) -> list[list[Any]]:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "reader", "enable.auto.commit": False})
     found = []
     for partition in range(partitions):
-        _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+        _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=120)
         consumer.assign([TopicPartition(topic, partition, 0)])
         messages: list[Any] = []
         while len(messages) < high:

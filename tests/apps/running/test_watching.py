@@ -47,7 +47,7 @@ def sent(kafka: Any, topic: str, messages: list[Message]) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for message in messages:
         producer.produce(topic, message.value, timestamp=message.sent_ms or 0)
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
 
 def alerts_in(kafka: Any, topic: str) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def alerts_in(kafka: Any, topic: str) -> list[dict[str, Any]]:
     consumer.subscribe([topic])
     found = []
     try:
-        while (message := consumer.poll(60)) is not None and message.error() is None:
+        while (message := consumer.poll(120)) is not None and message.error() is None:
             found.append(json.loads(message.value()))
     finally:
         consumer.close()

@@ -69,10 +69,10 @@ def test_a_recording_is_replayed_and_read_again(ran: Ran, kafka: Any, tmp_path: 
     assert seen == [28, 29]
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce(topic, b"more")
-    producer.flush(30)
+    producer.flush(120)
     assert json.loads(followed.stdout.readline())["value"] == "more"
     followed.send_signal(2)
-    assert followed.wait(60) == 0
+    assert followed.wait(120) == 0
     assert followed.stderr.read() == b""
 
     near = ran("tail", topic[:-1], *servers, code=1)

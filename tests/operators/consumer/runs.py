@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import start
+from streamgauge.operators.consumer.summary import Summary
 from streamgauge.operators.table.merge import merge
+
+from ...waiting import until
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 
@@ -20,3 +27,11 @@ class Windows:
 
     def table(self) -> pa.Table:
         return merge(self.tables.values())
+
+
+def run_and_ask(stream: Any, options: RunOptions) -> Summary:
+    """The summary of a run to its end, with its lag: that is unknown as long as no broker answers."""
+    running = start(stream, options)
+    running.wait(600)
+    until(lambda: running.summary().lag is not None)
+    return running.summary()

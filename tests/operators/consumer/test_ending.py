@@ -60,8 +60,8 @@ def test_sigterm_ends_a_script_in_order_and_nothing_is_left(kafka: Any, posts: A
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
 
     def ours() -> list[str]:
-        groups = [group.group_id for group in admin.list_consumer_groups().result(30).valid]
-        return [name for name in [*admin.list_topics(timeout=30).topics, *groups] if "streamgauge-" in name]
+        groups = [group.group_id for group in admin.list_consumer_groups().result(120).valid]
+        return [name for name in [*admin.list_topics(timeout=120).topics, *groups] if "streamgauge-" in name]
 
     def of_topic() -> list[str]:
         return [name for name in ours() if name.startswith(f"{topic.topic}.")]

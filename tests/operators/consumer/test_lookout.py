@@ -41,7 +41,7 @@ def proxy(kafka: ProxiedKafka) -> Iterator[FaultyProxy]:
 
 
 def get(run: Run, page: str) -> httpx.Response:
-    return httpx.get(f"http://{run.metrics_address}/{page}", trust_env=False)
+    return httpx.get(f"http://{run.metrics_address}/{page}", trust_env=False, timeout=120)
 
 
 def scrape(run: Run) -> dict[str, float]:
@@ -73,9 +73,21 @@ def test_metrics_and_health_over_http_while_connections_fail(kafka, proxy: Fault
             seen.append(scrape(running))
     assert proxy.waiting() == 0
     assert {told["messages_unaccounted"] for told in seen} == {0}
-    until(lambda: get(running, "ready").status_code == 200)
-    until(lambda: scrape(running).get("lag_messages") == 0)
-    found, account = scrape(running), topic.one_pass()[1]
+    found: dict[str, float] = {}
+
+    def settled() -> bool:
+        """All at the same moment: a member that is missed for a while has nothing."""
+        found.update(scrape(running))
+        present = all(found.get(name, 0) > 0 for name in ("open_windows", "open_groups", "replayed_messages"))
+        return (
+            found["ready"] == 1
+            and found.get("lag_messages") == 0
+            and found["assigned_partitions"] == 2
+            and present
+        )
+
+    until(settled)
+    account = topic.one_pass()[1]
     outcomes = {name: found[f"messages_total/{name}"] for name in account.to_dict() if name != "read"}
     assert outcomes == {name: n for name, n in account.to_dict().items() if name != "read"}
     assert found["messages_read_total"] == account.read == 6_000
@@ -83,13 +95,11 @@ def test_metrics_and_health_over_http_while_connections_fail(kafka, proxy: Fault
         assert found[f"partition_lag_messages/{topic.topic}/{partition}"] == 0
         assert found[f"partition_watermark_timestamp_seconds/{topic.topic}/{partition}"] > 0
     assert found["checkpoint_duration_seconds_count"] > 4 and found["delta_size_bytes_sum"] > 1_000
-    assert found["assigned_partitions"] == 2 and found["rebalances_total"] >= 1
-    assert found["open_windows"] > 0 and found["open_groups"] >= found["open_windows"]
+    assert found["rebalances_total"] >= 1 and found["open_groups"] >= found["open_windows"]
     assert found["state_bytes"] > 100 and found["closed_windows_total"] > 0
-    assert found["replayed_messages"] > 0 and found["join_rows_held_up"] == 0
-    assert found["healthy"] == found["ready"] == 1
-    assert registry.get_sample_value("streamgauge_ready", {"group": topic.topic}) == 1
-    assert get(running, "health").json() == {"healthy": True, "ready": True, "why": ""}
+    assert found["healthy"] == 1 and found["join_rows_held_up"] == 0
+    until(lambda: registry.get_sample_value("streamgauge_ready", {"group": topic.topic}) == 1)
+    until(lambda: get(running, "health").json() == {"healthy": True, "ready": True, "why": ""})
     address = running.metrics_address
     running.stop()
     running.wait(120)
@@ -128,7 +138,7 @@ def test_a_run_that_failed_says_so_until_its_error_is_taken(kafka, posts) -> Non
     running = start(topic.stream, RunOptions(metrics=0))
     until(lambda: get(running, "ready").status_code == 200)
     client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    client.delete_topics([topic.topic])[topic.topic].result(60)
+    client.delete_topics([topic.topic])[topic.topic].result(120)
     until(lambda: not running.running)
     failed = get(running, "health")
     assert failed.status_code == 503 and "was deleted" in failed.json()["why"]

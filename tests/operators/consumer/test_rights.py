@@ -75,11 +75,11 @@ class Ground:
         self.group = f"team-{uuid.uuid4().hex[:8]}"
         own = {"bootstrap.servers": broker.bootstrap_servers, **login("admin"), "log_level": 0}
         self._admin = AdminClient(own)
-        self._admin.create_topics([NewTopic(self.topic, 1)])[self.topic].result(30)
+        self._admin.create_topics([NewTopic(self.topic, 1)])[self.topic].result(120)
         producer = Producer(own)
         for value in (b'{"a": 1}', b"oops", b'{"a": 2}'):
             producer.produce(self.topic, value)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         source = Stream.from_kafka(
             self.topic,
             value=json({"a": pl.Int64}),
@@ -89,12 +89,12 @@ class Ground:
         self.stream = source.tumbling("1m").agg(posts=count())
 
     def make(self, topic: str) -> None:
-        self._admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+        self._admin.create_topics([NewTopic(topic, 1)])[topic].result(120)
 
     def written(self, topic: str) -> int:
         """Messages on the only partition of a topic that nobody wrote to in transactions."""
         place = TopicPartition(topic, 0)
-        return self._admin.list_offsets({place: OffsetSpec.latest()})[place].result(30).offset
+        return self._admin.list_offsets({place: OffsetSpec.latest()})[place].result(120).offset
 
     @property
     def rights(self) -> list[Right]:
@@ -120,12 +120,12 @@ class Ground:
             AclPermissionType.ANY,
         )
         for done in self._admin.delete_acls([every]).values():
-            done.result(30)
+            done.result(120)
         wanted = [AclBinding(kind, name, prefixed, "User:me", "*", op, allow) for kind, name, op in rights]
         for done in self._admin.create_acls(wanted).values():
-            done.result(30)
+            done.result(120)
         deadline = time.monotonic() + 30
-        while len(self._admin.describe_acls(every).result(30)) != len(wanted):
+        while len(self._admin.describe_acls(every).result(120)) != len(wanted):
             assert time.monotonic() < deadline
 
 

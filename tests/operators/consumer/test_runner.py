@@ -24,8 +24,8 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import TopicError, admin, partitions_of
 from streamgauge.operators.sketching.accounting import Account
 
-from ...waiting import until
-from .runs import DELIVERIES, Windows
+from ...waiting import readable, until
+from .runs import DELIVERIES, Windows, run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -33,13 +33,14 @@ pytestmark = pytest.mark.kafka
 def read(kafka: Any, topic: str) -> list[Any]:
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+    readable(kafka.bootstrap_servers, topic)
     consumer = Consumer(
         {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "look", "enable.partition.eof": True}
     )
     found: list[Any] = []
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        while (message := consumer.poll(20)) is not None:
+        while (message := consumer.poll(120)) is not None:
             if message.error() is not None:
                 assert message.error().code() == KafkaError._PARTITION_EOF
                 return found
@@ -53,7 +54,8 @@ def read(kafka: Any, topic: str) -> list[Any]:
 def test_a_bounded_run_gives_what_one_pass_gives(kafka, posts, same, delivery: str) -> None:
     topic = posts()
     topic.send(9_000)
-    summary = run(topic.stream, RunOptions(delivery=delivery, until="latest", checkpoint_seconds=0.1))
+    options = RunOptions(delivery=delivery, until="latest", checkpoint_seconds=0.1)
+    summary = run_and_ask(topic.stream, options)
     table, account = topic.one_pass()
     assert account.balanced
     assert summary.account == account
@@ -77,10 +79,10 @@ def test_windows_close_on_an_idle_stream(kafka, posts) -> None:
     now = int(datetime.now(UTC).timestamp() * 1e6)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce(topic.topic, f'{{"user": 1, "at": {now}, "tags": []}}'.encode(), partition=0)
-    producer.flush(30)
+    producer.flush(120)
     until(lambda: bool(windows.tables))
     running.stop()
-    assert running.wait(60).account == Account(read=1, counted=1)
+    assert running.wait(120).account == Account(read=1, counted=1)
     assert windows.table().column("posts").to_pylist() == [1]
 
 
@@ -100,7 +102,7 @@ def test_a_run_leaves_no_connection_behind(posts, delivery: str) -> None:
     try:
         before = connections()
         run(topic.stream, RunOptions(**options))
-        until(lambda: connections() <= before, 20)
+        until(lambda: connections() <= before)
     finally:
         gc.enable()
 
@@ -147,16 +149,16 @@ def test_a_slow_callback_holds_nobody_up_who_looks_at_the_run(posts) -> None:
 
     running = start(topic.stream, RunOptions(on_window=slow))
     try:
-        assert entered.wait(60)
+        assert entered.wait(120)
         with ThreadPoolExecutor(1) as pool:
             table = pool.submit(running.table)
             # The window that is being handed over and those that still fill, each once.
-            starts = table.result(60).column("window_start").to_pylist()
+            starts = table.result(120).column("window_start").to_pylist()
         assert len(starts) == len(set(starts)) > 1
     finally:
         go_on.set()
         running.stop()
-        running.wait(60)
+        running.wait(120)
 
 
 def test_a_run_on_its_own_leaves_no_group_and_no_table_topic(kafka, posts) -> None:
@@ -164,9 +166,9 @@ def test_a_run_on_its_own_leaves_no_group_and_no_table_topic(kafka, posts) -> No
     topic.send(100)
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
     running: Run = start(topic.stream, RunOptions(until="latest"))
-    running.wait(60)
-    until(lambda: running.plan.table_topic not in client.list_topics(timeout=10).topics)
-    groups = {group.group_id for group in client.list_consumer_groups().result(30).valid}
+    running.wait(120)
+    until(lambda: running.plan.table_topic not in client.list_topics(timeout=120).topics)
+    groups = {group.group_id for group in client.list_consumer_groups().result(120).valid}
     assert running.plan.group_id not in groups
 
 
@@ -203,4 +205,4 @@ def test_a_run_that_its_program_leaves_behind_ends_in_order(posts, monkeypatch) 
     abandoned()
     assert not running.running
     until(lambda: not left)
-    assert running.plan.table_topic not in admin(running.plan.config).list_topics(timeout=20).topics
+    assert running.plan.table_topic not in admin(running.plan.config).list_topics(timeout=120).topics

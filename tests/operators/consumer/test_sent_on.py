@@ -25,19 +25,21 @@ from streamgauge.operators.kafka.topics import admin, partitions_of
 from streamgauge.operators.sketching.accounting import Account
 
 from ...faulty_proxy import IMPATIENT
-from ...waiting import until
+from ...waiting import readable, until
+from .runs import run_and_ask
 
 BROKEN = b"{"
 
 
 def rows_of(address: str, topic: str) -> dict[tuple[str, int], list[tuple[int, Any, bytes | None]]]:
     """What readers of committed messages find: by the row's source partition, its offset, value and key."""
+    readable(address, topic)
     consumer = Consumer({"bootstrap.servers": address, "group.id": "look", "enable.auto.commit": False})
     found: Any = defaultdict(list)
     try:
         for partition in range(partitions_of(admin({"bootstrap.servers": address}), topic)):
             consumer.assign([where := KafkaPartition(topic, partition, 0)])
-            _, end = consumer.get_watermark_offsets(where, timeout=30)
+            _, end = consumer.get_watermark_offsets(where, timeout=120)
             while consumer.position([where])[0].offset < end:
                 message = consumer.poll(0.2)
                 if message is not None and message.error() is None:
@@ -73,7 +75,7 @@ class Orders:
             value = BROKEN if number % 100 == 99 else plain_json.dumps(row).encode()
             self.sent[at % 2].append(value)
             self.producer.produce(self.name, value, partition=at % 2)
-        assert self.producer.flush(60) == 0
+        assert self.producer.flush(120) == 0
 
     def expected(self, good: bool) -> dict[tuple[str, int], list[tuple[int, Any, bytes | None]]]:
         found: Any = defaultdict(list)
@@ -105,9 +107,9 @@ def test_rows_are_sent_once_and_in_order_while_workers_are_killed(kafka: Any, mo
             os.kill(running.worker_pids[round % 2], signal.SIGKILL)
     until(lambda: running.summary().account.read == 4_000)
     running.stop()
-    assert running.wait(60).account == orders.account(good=True)
+    assert running.wait(120).account == orders.account(good=True)
     orders.send(500)
-    summary = run(sending, RunOptions(until="latest", **options))
+    summary = run_and_ask(sending, RunOptions(until="latest", **options))
     assert summary.account == orders.account(good=True) and summary.account.balanced and summary.lag == 0
     assert summary.windows().height == 0
 

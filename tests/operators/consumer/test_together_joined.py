@@ -74,7 +74,7 @@ def test_joins_share_a_reading_while_workers_are_killed(kafka: Any) -> None:
         until(lambda sent=sent: all(running[name].account.read == sent for name in ("outer", "inner")))
         os.kill(running.worker_pids[0], signal.SIGKILL)
     running.stop()
-    running.wait(60)
+    running.wait(120)
     asked.outer.send(1.0)
     asked.check(run_together(asked.streams, until="latest", progress=False, **options))
 

@@ -148,7 +148,7 @@ def test_both_engines_count_by_keys_headers_and_offsets(
         producer.produce(
             topic, f'{{"x": {n}}}', f"u{n % 5}", n % 2, timestamp=60_000_000 + n, headers=headers
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     source = Stream.from_kafka(
         topic, value=DECODER, message=ALL, time="timestamp", bootstrap_servers=kafka.bootstrap_servers
     )

@@ -58,7 +58,7 @@ class Topic:
             for row in rows[low:high]:
                 value = plain_json.dumps(row).encode()
                 self.producer.produce(self.name, value, partition=partition, timestamp=NOW_US // 1_000)
-        assert self.producer.flush(60) == 0
+        assert self.producer.flush(120) == 0
 
     def check(self, windows: Windows, account: Account) -> None:
         wanted = [expected(rows, NOW_US) for rows in self.rows]
@@ -82,11 +82,11 @@ def _hand_over(topic: Topic, options: dict[str, Any]) -> None:
     topic.send(1_100, 1_200)
     until(lambda: max(one.summary().account.read, two.summary().account.read) == 2_400)
     one.stop()
-    one.wait(60)
+    one.wait(120)
     topic.send(1_200, 1_300)
     until(lambda: two.summary().account.read == 2_600)
     two.stop()
-    two.wait(60)
+    two.wait(120)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_each_id_counts_once_while_workers_are_killed_and_partitions_handed_over
             os.kill(running.worker_pids[0], signal.SIGKILL)
     until(lambda: running.summary().account.read == 1_800)
     running.stop()
-    running.wait(60)
+    running.wait(120)
     if moves:
         _hand_over(topic, options)
     else:
@@ -133,7 +133,7 @@ def test_ids_that_the_topic_no_longer_holds_are_warned_of(kafka: Any, caplog: An
     assert run(topic.stream, RunOptions(**options)).account.read == 200
     admin = AdminClient({"bootstrap.servers": topic.address})
     for done in admin.delete_records([KafkaPartition(topic.name, 0, 100)]).values():
-        done.result(30)
+        done.result(120)
     topic.send(100, 110)
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
         assert run(topic.stream, RunOptions(**options)).account.read == 220

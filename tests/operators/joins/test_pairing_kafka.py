@@ -60,7 +60,7 @@ class Topics:
                     self._produce(name, partition, row)
                 sent += int(share * len(rows))
         self.share = share
-        assert self.producer.flush(60) == 0
+        assert self.producer.flush(120) == 0
         return sent
 
     def _produce(self, name: str, partition: int, row: Row) -> None:
@@ -100,7 +100,7 @@ def test_a_join_is_exact_while_workers_are_killed_and_partitions_handed_over(kaf
         if kill:
             os.kill(running.worker_pids[0], signal.SIGKILL)
     running.stop()
-    running.wait(60)
+    running.wait(120)
     if moves:
         _hand_over(topics, options)
     topics.send(1.0)
@@ -116,11 +116,11 @@ def _hand_over(topics: Topics, options: dict[str, Any]) -> None:
     sent = topics.send(0.6)
     until(lambda: max(one.summary().account.read, two.summary().account.read) == sent)
     one.stop()
-    one.wait(60)
+    one.wait(120)
     sent = topics.send(0.8)
     until(lambda: two.summary().account.read == sent)
     two.stop()
-    two.wait(60)
+    two.wait(120)
 
 
 def test_a_side_with_less_to_read_waits_for_the_other(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,14 +136,14 @@ class Kafka:
     def update(self, rows: Mapping[str, str | None]) -> None:
         for key, name in rows.items():
             self.producer.produce(self.users, None if name is None else country(name), key)
-        assert self.producer.flush(60) == 0
+        assert self.producer.flush(120) == 0
 
     def post(self, *authors: str) -> None:
         for author in authors:
             value = {"author": author, "at": f"2026-01-01T00:00:{self.sent % 50:02}Z"}
             self.producer.produce(self.posts, plain_json.dumps(value), partition=self.sent % 2)
             self.sent += 1
-        assert self.producer.flush(60) == 0
+        assert self.producer.flush(120) == 0
 
     @property
     def stream(self) -> Stream:
@@ -183,7 +183,7 @@ def test_rows_meet_the_whole_table_and_what_it_becomes_while_a_worker_is_killed(
     until(lambda: running.summary().account.read == 2_008 + probes)
     until(lambda: running.figures().work.kept_bytes > 2 * 2_000 * 20)  # two processes have the table
     running.stop()
-    running.wait(60)
+    running.wait(120)
     summary = run(topics.stream, RunOptions(until="latest", **options))
     assert summary.account == Account(2_008 + probes, counted=2_008 + probes)
     rows = query(windows.table())
@@ -217,7 +217,7 @@ def test_a_table_is_read_on_where_its_topic_gets_partitions_and_refused_where_th
         reader.load()
     assert f"the table {topics.users} has 1 rows" in caplog.text
     admin = AdminClient({"bootstrap.servers": topics.address})
-    admin.create_partitions([NewPartitions(topics.users, 12)])[topics.users].result(60)
+    admin.create_partitions([NewPartitions(topics.users, 12)])[topics.users].result(120)
     monkeypatch.setattr("streamgauge.operators.joins.table_reader._LOOK_SECONDS", 0.0)
     names = [f"name {number}" for number in range(50)]
 

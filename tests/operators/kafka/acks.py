@@ -73,7 +73,7 @@ class Ground:
 
     def _described(self) -> Any:
         """The topic's partition; None while the broker that is asked knows none yet."""
-        return self._admin.list_topics(self._topic, timeout=30).topics[self._topic].partitions.get(0)
+        return self._admin.list_topics(self._topic, timeout=120).topics[self._topic].partitions.get(0)
 
     def followers(self, leader: EmbeddedKafka) -> list[EmbeddedKafka]:
         return [node for node in self.cluster.nodes if node is not leader]
@@ -166,7 +166,7 @@ def measure(cluster: EmbeddedCluster, setting: str, fault: str) -> Case:
     time.sleep(_AFTER)
     stop.set()
     writing.join()
-    assert producer.flush(60) == 0 and len(told) == sent
+    assert producer.flush(120) == 0 and len(told) == sent
     found = Counter(read(cluster, topic))
     acknowledged = {number for number, well in told.items() if well}
     return Case(
@@ -194,7 +194,7 @@ def read(cluster: EmbeddedCluster, topic: str) -> list[int]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[int] = []
     while True:
-        message = consumer.poll(60)
+        message = consumer.poll(120)
         assert message is not None, "the topic can't be read"
         if message.error() is None:
             found.append(int(message.value()))

@@ -23,7 +23,7 @@ class BrokenLog:
         for batch in range(6):
             for number in range(10):
                 producer.produce(topic, b'{"n": %d}' % (10 * batch + number), timestamp=1_700_000_000_000)
-            assert producer.flush(20) == 0
+            assert producer.flush(120) == 0
         self._log = kafka.folder / "log" / f"{topic}-0" / "00000000000000000000.log"
         data, self._at = self._log.read_bytes(), 0
         for _ in range(2):

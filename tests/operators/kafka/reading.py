@@ -21,7 +21,7 @@ def send(kafka: EmbeddedKafka, topic: str, values: list[bytes | None], **more: A
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     for value in values:
         producer.produce(topic, value, **{"partition": 0, **more})
-    assert producer.flush(20) == 0
+    assert producer.flush(120) == 0
 
 
 def transaction(kafka: EmbeddedKafka, topic: str, values: list[bytes], commit: bool) -> None:
@@ -30,12 +30,12 @@ def transaction(kafka: EmbeddedKafka, topic: str, values: list[bytes], commit: b
     with Reader(config, {(topic, 0): EARLIEST}) as reader:
         after = reader.end_offsets()[(topic, 0)] + len(values) + 1
         producer = Producer({**config, "transactional.id": uuid.uuid4().hex})
-        producer.init_transactions(20)
+        producer.init_transactions(120)
         producer.begin_transaction()
         for value in values:
             producer.produce(topic, value, partition=0)
-        assert producer.flush(20) == 0
-        (producer.commit_transaction if commit else producer.abort_transaction)(20)
+        assert producer.flush(120) == 0
+        (producer.commit_transaction if commit else producer.abort_transaction)(120)
         deadline = time.monotonic() + 20
         while (end := reader.end_offsets()[(topic, 0)]) != after and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -46,7 +46,7 @@ def read_all(reader: Reader, count: int, **how: Any) -> list[Messages]:
     """Batches until `count` messages are there."""
     batches: list[Messages] = []
     while sum(map(len, batches)) < count:
-        messages = reader.read(timeout=20, **how)
+        messages = reader.read(timeout=120, **how)
         assert messages is not None, f"only {sum(map(len, batches))} of {count} messages came"
         batches.append(messages)
     assert sum(map(len, batches)) == count

@@ -55,7 +55,7 @@ class SecureKafka(EmbeddedKafka):
                 USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode()
             )
             for done in admin.alter_user_scram_credentials([wanted]).values():
-                done.result(20)
+                done.result(120)
 
 
 def _security(folder: Path) -> dict[str, object]:

@@ -51,7 +51,7 @@ def test_every_column_of_every_kind_of_message(
     for partition in (0, 1):
         for message in sent:
             producer.produce(topic, partition=partition, **message)
-    assert producer.flush(20) == 0
+    assert producer.flush(120) == 0
 
     with Reader(config, {(topic, 0): 0, (topic, 1): 0}, headers=True, source=source) as reader:
         got = rows(read_all(reader, 2 * len(sent)))
@@ -99,7 +99,7 @@ def test_many_messages_in_batches_of_any_size(
         send(kafka, topic, [b"%d-%d" % (partition, i) for i in range(4000)], partition=partition)
     for limit in (1000, 7, 100_000):
         with Reader(config, {(topic, p): 0 for p in range(3)}, source=source) as reader:
-            batches = [] if limit > 7 else [reader.read(limit, 20) for _ in range(5)]
+            batches = [] if limit > 7 else [reader.read(limit, 120) for _ in range(5)]
             assert all(batch is not None and 0 < len(batch) <= limit for batch in batches)
             batches += read_all(reader, 12_000 - sum(map(len, batches)), max_messages=max(limit, 500))
             assert reader.positions() == {(topic, p): 4000 for p in range(3)} == reader.end_offsets()
@@ -118,14 +118,14 @@ def test_no_more_is_fetched_ahead_of_three_hundred_partitions_than_was_allowed(
     producer = Producer(config)
     for partition in range(300):
         producer.produce(topic, np.random.default_rng(partition).bytes(40_000), partition=partition)
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
     allowed = 2048
     places = {(topic, p): 0 for p in range(300)}
     count, most = 0, 0
     with Reader({**config, "queued.max.messages.kbytes": allowed}, places, source="raw") as reader:
         source: Any = reader._source
         while count < 300:
-            messages = reader.read(10, 20.0)
+            messages = reader.read(10, 120)
             assert messages is not None
             count += len(messages)
             held = {id(step.batch.raw.obj): len(step.batch.raw.obj) for step in source._waiting if step.batch}
@@ -176,7 +176,7 @@ def test_reaching_the_end_is_no_reason_to_come_back_with_nothing(
     later = threading.Timer(1.0, send, (kafka, topic, [b"late"]), {"partition": 3})
     with Reader(config, {(topic, p): 0 for p in range(4)}, source=source) as reader:
         later.start()
-        messages = reader.read(timeout=30)
+        messages = reader.read(timeout=120)
         assert messages is not None
         assert values([messages]) == [b"late"]
     later.join()

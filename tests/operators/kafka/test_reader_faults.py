@@ -37,7 +37,7 @@ def test_a_position_that_is_not_there_is_named(
         Reader(config, {(topic, 0): 99}, source=source) as reader,
         pytest.raises(ReadError, match=rf"offset 99 of {topic}\[0\] is no longer, or not yet, there"),
     ):
-        reader.read(timeout=20)
+        reader.read(timeout=120)
     # Those who would rather lose messages say so.
     lossy = {**config, "auto.offset.reset": "earliest"}
     with Reader(lossy, {(topic, 0): 99}, source=source) as reader:

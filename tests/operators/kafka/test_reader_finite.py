@@ -57,7 +57,7 @@ def test_a_finite_read_ends_at_any_offset(
     transaction(kafka, topic, [b"lost"], commit=False)  # 8, marker 9
     with Reader(config, {(topic, 0): 0}, source=source) as reader:
         for end, offsets in zip(ends, expected):
-            read = [int(o) for batch in reader.read_to({(topic, 0): end}, timeout=20) for o in batch.offset]
+            read = [int(o) for batch in reader.read_to({(topic, 0): end}, timeout=120) for o in batch.offset]
             assert read == offsets
             assert reader.positions()[(topic, 0)] >= end
         send(kafka, topic, [b"after"])
@@ -75,7 +75,7 @@ def test_finite_reads_of_several_partitions_lose_and_repeat_nothing(
     with Reader(config, {(topic, p): 0 for p in range(3)}, source=source) as reader:
         for step in steps:
             ends = {(topic, p): end for p, end in enumerate(step)}
-            got = rows(list(reader.read_to(ends, max_messages=700, timeout=20)))
+            got = rows(list(reader.read_to(ends, max_messages=700, timeout=120)))
             assert [(row["partition"], row["offset"]) for row in got] == [
                 (p, o) for p in range(3) for o in range(start[p], step[p])
             ]
@@ -131,7 +131,7 @@ def test_a_finite_read_passes_what_compaction_took(
         # A segment is closed, and so cleaned, by the message after it.
         send(kafka, topic, [b"v"], key=b"other")
         with Reader(config, {(topic, 0): 0}) as reader:
-            left = sum(map(len, reader.read_to({(topic, 0): 60}, timeout=20)))
+            left = sum(map(len, reader.read_to({(topic, 0): 60}, timeout=120)))
     assert left == 1, "the broker has not compacted the topic"
     for source in SOURCES:
         with Reader(config, {(topic, 0): 0}, source=source) as reader:

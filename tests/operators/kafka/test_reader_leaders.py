@@ -56,7 +56,7 @@ def leaders(admin: AdminClient, topic: str) -> list[int]:
     while True:
         try:
             asked = admin.describe_topics(TopicCollection([topic]), request_timeout=5)
-            found = asked[topic].result(10)
+            found = asked[topic].result(120)
             break
         except (KafkaException, TimeoutError):  # it asked the broker that was killed
             continue
@@ -111,7 +111,7 @@ def _leads_again(admin: AdminClient, topic: str, node: int) -> bool:
     """Ask for every partition's first replica to lead it; whether a node leads one then."""
     places = [Partition(topic, partition) for partition in range(PARTITIONS)]
     try:
-        admin.elect_leaders(ElectionType.PREFERRED, places).result(30)
+        admin.elect_leaders(ElectionType.PREFERRED, places).result(120)
         return node in leaders(admin, topic)
     except (KafkaException, TimeoutError):  # the controller may be the one that was killed
         return False

@@ -26,7 +26,7 @@ def test_a_client_over_its_quota_gets_everything_later(kafka: EmbeddedKafka, sou
     producer = Producer(config)
     for _ in range(2000):
         producer.produce(topic, np.random.default_rng(1).bytes(1000))
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
     tool = [str(find_java().program), "-cp", f"{kafka_jars()}/*", "kafka.admin.ConfigCommand"]
     asked = ["--alter", "--add-config", "consumer_byte_rate=100000", "--entity-type", "clients"]
     command = [*tool, "--bootstrap-server", kafka.bootstrap_servers, *asked, "--entity-name", client]

@@ -53,7 +53,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
         broker.create_topic("posts")
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         producer.produce("posts", b'{"n": 1}', timestamp=1_700_000_000_000)
-        assert producer.flush(20) == 0
+        assert producer.flush(120) == 0
         yield broker
 
 
@@ -101,7 +101,7 @@ WAYS = ["files", "texts", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARE
 def test_raw_batches_are_read_with_every_kind_of_security(secure: SecureKafka, how: str) -> None:
     with Reader(settings(secure, how), {("posts", 0): 0}) as reader:
         assert isinstance(reader._source, RawSource)
-        (found,) = reader.read_to({("posts", 0): 1}, timeout=60)
+        (found,) = reader.read_to({("posts", 0): 1}, timeout=120)
         assert found.value.to_pylist() == [b'{"n": 1}']
 
 
@@ -161,7 +161,7 @@ def counted(secure: SecureKafka, how: str) -> Stream:
     producer = Producer({"bootstrap.servers": secure.bootstrap_servers})
     for value in (b'{"n": 1}', b"oops"):
         producer.produce(topic, value, timestamp=1_700_000_000_000)
-    assert producer.flush(20) == 0
+    assert producer.flush(120) == 0
     config = settings(secure, how)
     at = config.pop("bootstrap.servers")
     source = Stream.from_kafka(topic, value=json({"n": pl.Int64}), bootstrap_servers=at, config=config)
@@ -191,7 +191,7 @@ def test_a_whole_run_goes_by_them_and_tells_none(
     letters = TopicPartition(f"{group}.dead-letters", 0)
     client = AdminClient({"bootstrap.servers": secure.bootstrap_servers})
     ends = client.list_offsets({letters: OffsetSpec.latest()})
-    assert ends[letters].result(30).offset == 2  # the letter, and its transaction's marker
+    assert ends[letters].result(120).offset == 2  # the letter, and its transaction's marker
     printed = capfd.readouterr()
     told = caplog.text + metrics + printed.out + printed.err + repr(running) + repr(summary) + repr(stream)
     for secret in (PASSWORD, KEY_PASSWORD, "BEGIN ENCRYPTED"):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ...waiting import until
+from ...waiting import readable, until
 from .plain import NOON, hysteresis
 
 MINUTES, CUTS = 900, (300, 600)
@@ -37,7 +37,7 @@ def test_a_kill_between_alerts_tells_nothing_twice_and_forgets_nothing(kafka: An
         for minute, value in readings[low:high]:
             told = {"at": (NOON + timedelta(minutes=minute)).isoformat(), "sensor": "a", "value": value}
             producer.produce(topic, json.dumps(told).encode())
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def told() -> list[dict[str, Any]]:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -68,6 +68,7 @@ def test_a_kill_between_alerts_tells_nothing_twice_and_forgets_nothing(kafka: An
 
 def committed(kafka: Any, topic: str) -> list[dict[str, Any]]:
     """What a reader that sees only committed messages finds."""
+    readable(kafka.bootstrap_servers, f"{topic}.alerts")
     consumer = Consumer(
         {
             "bootstrap.servers": kafka.bootstrap_servers,
@@ -78,7 +79,7 @@ def committed(kafka: Any, topic: str) -> list[dict[str, Any]]:
     )
     consumer.assign([TopicPartition(f"{topic}.alerts", 0, 0)])
     found = []
-    while (message := consumer.poll(10)) is not None and message.error() is None:
+    while (message := consumer.poll(120)) is not None and message.error() is None:
         found.append(json.loads(message.value() or b""))
     consumer.close()
     return found

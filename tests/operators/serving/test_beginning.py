@@ -25,7 +25,7 @@ def test_a_state_behind_an_open_transaction_is_waited_for(kafka) -> None:
 
     with pytest.raises(NotReady, match="still open, and a merger's state may lie behind it"):
         find()
-    still.abort_transaction(30)
+    still.abort_transaction(120)
 
     def found() -> bool:
         try:

@@ -57,7 +57,7 @@ class Posts:
             at = START + timedelta(seconds=(self.sent + number) / a_second)
             row = {"user": number % 17, "lang": "ed"[number % 3 % 2], "at": at.isoformat()}
             producer.produce(self.topic, json.dumps(row), partition=number % 2)
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
         self.sent += seconds * a_second
 
     def run(self, **options: Any) -> Any:
@@ -132,7 +132,7 @@ def test_a_server_has_what_the_run_has_and_says_what_was_gone(kafka: Any, tmp_pa
         assert content(again) == in_order([running.table()])
         assert all(gap.until <= again.view().windows[0].start for gap in again.view().gaps)
     running.stop()
-    running.wait(60)
+    running.wait(120)
 
 
 def test_brokers_that_are_away_make_it_stale_and_back_it_goes_on(own_broker: Any) -> None:
@@ -151,4 +151,4 @@ def test_brokers_that_are_away_make_it_stale_and_back_it_goes_on(own_broker: Any
         until(lambda: running.summary().account.counted == posts.sent)
         assert content(table) == in_order([running.table()])
     running.stop()
-    running.wait(60)
+    running.wait(120)

@@ -18,6 +18,8 @@ from streamgauge.operators.kafka.outgoing import shorter
 from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.dead_letters import DeadLetter
 
+from ...waiting import readable
+
 LARGE = b'{"a": ' + b"1" * 2_500_000
 
 
@@ -46,10 +48,11 @@ def letters_of(kafka: Any, topic: str) -> list[Any]:
         "group.id": "look",
         "enable.partition.eof": True,
     }
+    readable(kafka.bootstrap_servers, topic)
     consumer, found = Consumer(settings), []
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        while (message := consumer.poll(30)) is not None:
+        while (message := consumer.poll(120)) is not None:
             if message.error() is not None:
                 assert message.error().code() == KafkaError._PARTITION_EOF
                 return found
@@ -68,7 +71,7 @@ def test_a_message_as_large_as_its_topic_takes(kafka: Any, delivery: str) -> Non
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "message.max.bytes": 4_000_000})
     for value in (b'{"a": 1}', LARGE, b"oops"):
         producer.produce(topic, value)
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
     source = Stream.from_kafka(topic, value=json({"a": pl.Int64}), bootstrap_servers=kafka.bootstrap_servers)
     stream = source.tumbling("1m").agg(posts=count())
     for dead in ("", f"{topic}.narrow"):

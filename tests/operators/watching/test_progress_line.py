@@ -105,7 +105,7 @@ def test_the_line_is_there_while_the_block_runs_and_gone_after_it() -> None:
     with suppress(OSError):  # the terminal is gone once nobody has it
         while part := os.read(ours, 4096):
             said += part
-    assert child.wait(60) == 0
+    assert child.wait(120) == 0
     os.close(ours)
     assert b"a window\r\n" in said
     _, after = said.rsplit(b"7 read", 1)

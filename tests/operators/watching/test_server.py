@@ -25,7 +25,7 @@ def served() -> Iterator[tuple[Told, httpx.Client]]:
     watch(registry, lambda: (Figures(group="g"), told.health))
     server = MetricsServer(0)
     server.start(registry, lambda: told.health)
-    with httpx.Client(base_url=f"http://{server.address}", trust_env=False) as client:
+    with httpx.Client(base_url=f"http://{server.address}", trust_env=False, timeout=120) as client:
         yield told, client
     server.close()
     with pytest.raises(httpx.ConnectError):

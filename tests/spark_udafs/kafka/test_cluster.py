@@ -95,7 +95,7 @@ def test_messages_that_expired_fail_the_query_or_are_skipped(
     query.batch(ReadMaxRows(1))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for done in admin.delete_records([TopicPartition(name, 0, 3)]).values():
-        done.result(10)
+        done.result(120)
     # Another client, since this one has fetched them already.
     elsewhere = {"subscribe": name, "kafka.client.id": "another"}
     with pytest.raises(RuntimeError, match=rf"reading {name}-0 from 1 to 4: offset 1 of") as told:
@@ -110,9 +110,9 @@ def test_messages_that_expired_fail_the_query_or_are_skipped(
 def made_anew(kafka: Any, name: str) -> None:
     """Delete a topic and make one of the same name."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.delete_topics([name])[name].result(10)
+    admin.delete_topics([name])[name].result(120)
     deadline = time.monotonic() + 60
-    while name in admin.list_topics(timeout=5).topics:
+    while name in admin.list_topics(timeout=120).topics:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     kafka.create_topic(name, 1)
@@ -182,9 +182,9 @@ def test_a_partition_added_later_is_read_from_its_beginning(
     send(name, [b"a"])
     query = Query(kafka, subscribe=name, startingOffsets="latest")
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.create_partitions([NewPartitions(name, 2)])[name].result(10)
+    admin.create_partitions([NewPartitions(name, 2)])[name].result(120)
     deadline = time.monotonic() + 20
-    while len(admin.list_topics(name, timeout=5).topics[name].partitions) < 2:
+    while len(admin.list_topics(name, timeout=120).topics[name].partitions) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     send(name, [b"b"], partition=1)

@@ -95,7 +95,7 @@ def test_no_password_in_anything_that_spark_shows_or_keeps(
     found["exception"] = f"{failed.value!s} {failed.value!r} {failing.exception()}"
     page, api = spark.sparkContext.uiWebUrl, f"/api/v1/applications/{spark.sparkContext.applicationId}"
     for path in ("/StreamingQuery/", "/environment/", f"{api}/sql?planDescription=true&length=9999"):
-        with urlopen(page + path, timeout=60) as answer:
+        with urlopen(page + path, timeout=120) as answer:
             found[path] = answer.read()
     events.close()
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]

@@ -128,17 +128,17 @@ def test_what_lies_behind_an_open_transaction_is_not_silence(
     query.reader._clock = lambda: now[0]
     values = [b'{"at":"2026-01-01T00:%02d:%02d","item":1}' % divmod(n, 60) for n in range(300)]
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": name})
-    producer.init_transactions(30)
+    producer.init_transactions(120)
     producer.begin_transaction()
     for value in values:
         producer.produce(name, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     send(name, values, partition=1)
     for _ in range(5):
         query.batch()
         now[0] += 10
     assert query.last.watermark_us < 0
-    producer.commit_transaction(30)
+    producer.commit_transaction(120)
     batches = None
     while (found := query.batch()) is not None or batches is None:
         batches = found

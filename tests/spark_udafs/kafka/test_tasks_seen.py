@@ -72,7 +72,7 @@ def test_ids_that_the_topic_no_longer_holds_are_warned_of(
     query.batch()
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for done in admin.delete_records([TopicPartition(name, 0, 100)]).values():
-        done.result(30)
+        done.result(120)
     workers._seen = type(workers._seen)(8, lambda seen: None)
     send(name, [message % (n, START_US) for n in (98, 99, 200)], timestamp=NOW_US // 1_000)
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):

@@ -46,7 +46,7 @@ def test_what_a_lost_report_said_is_found_by_reading_again(
         counted_again += rows(batches)
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         group = f"streamgauge-{lossy.last.query}"
-        admin.delete_consumer_groups([group])[group].result(10)
+        admin.delete_consumer_groups([group])[group].result(120)
     assert found == expected
     assert counted_again == counted == expected[-1]["counted"]
 

@@ -37,7 +37,7 @@ def test_aliases_are_known_through_a_restart_and_from_a_topic_of_births(kafka: A
             producer.produce(name, one.value, partition=place % 3, **more)
             if b"BIRTH" in one.key:
                 producer.produce(f"{name}.births", one.value, partition=place % 2, **more)
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
 
     job = Job.of(APP, "sparkplug", {"births": f"{name}.births"})
     half = next(n for n in range(150, 200) if b"DATA" in plant.sent[n].key)

@@ -25,13 +25,14 @@ from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic
 from streamgauge.operators.table.query import query
 
 from ....waiting import until
+from ..runs import run_and_ask
 
 pytestmark = pytest.mark.kafka
 
 
 def make_anew(client: Any, kafka: Any, topic: str, partitions: int) -> None:
-    client.delete_topics([topic])[topic].result(30)
-    until(lambda: topic not in client.list_topics(timeout=10).topics)
+    client.delete_topics([topic])[topic].result(120)
+    until(lambda: topic not in client.list_topics(timeout=120).topics)
     kafka.create_topic(topic, partitions=partitions)
 
 
@@ -66,7 +67,7 @@ def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_
         start(filtered(topic), RunOptions(group_id=topic.topic))
     until(lambda: running.summary().account.read == 4_000)
     running.stop()
-    running.wait(60)
+    running.wait(120)
     assert running.summary().account == topic.one_pass()[1]
 
 
@@ -92,7 +93,7 @@ def test_two_definitions_that_begin_a_group_at_once_do_not_both_run(kafka, posts
         ensure_topic(client, history.table_topic, 1)
     with pytest.raises(DefinitionChanged, match="another definition"):
         one.claim()
-    until(lambda: one.table_topic not in client.list_topics(timeout=10).topics)
+    until(lambda: one.table_topic not in client.list_topics(timeout=120).topics)
     other.claim()
 
 
@@ -121,7 +122,7 @@ def test_another_polars_and_another_question_go_on_with_all_rows(posts, same, mo
     topic.send(2_000)
     options = {"group_id": topic.topic, "until": "latest"}
     before = start(topic.stream, RunOptions(**options))
-    before.wait(60)  # and leaves windows open
+    before.wait(120)  # and leaves windows open
     serialised = tree._serialised
 
     def otherwise(expression: pl.Expr) -> Any:
@@ -138,7 +139,7 @@ def test_another_polars_and_another_question_go_on_with_all_rows(posts, same, mo
     stream = topic.stream
     stream = replace(stream, aggregates={**stream.aggregates, "tags": top_k("tags", k=1).typed(pa.string())})
     after = start(stream, RunOptions(**options))
-    found = after.wait(60)
+    found = after.wait(120)
     table, account = topic.one_pass()
     assert after.plan.table_topic == before.plan.table_topic
     assert (found.account, found.duplicates) == (account, 0)
@@ -160,7 +161,7 @@ def test_state_that_an_earlier_version_left_is_refused_by_name(kafka, posts) -> 
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for message in Snapshot("0123456789abcdef", {}, 0, NOTHING, told).outgoing(name, 0):
         producer.produce(message.topic, message.value, headers=list(message.headers))
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     with pytest.raises(DefinitionChanged, match=r"in form 0, by an earlier version of streamgauge.*group_id"):
         run(topic.stream, RunOptions(group_id=topic.topic, until="latest"))
 
@@ -178,12 +179,12 @@ def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(
 
     options = {"group_id": topic.topic, "until": "latest", "on_window": tell}
     table_topic = start(topic.stream, RunOptions(**options))
-    table_topic.wait(60)
+    table_topic.wait(120)
     # As after offsets.retention.minutes without a member.
     for group in (topic.topic, f"{topic.topic}.merger"):
-        client.delete_consumer_groups([group])[group].result(30)
+        client.delete_consumer_groups([group])[group].result(120)
     topic.send(2_000)
-    found = run(topic.stream, RunOptions(**options))
+    found = run_and_ask(topic.stream, RunOptions(**options))
     table, account = topic.one_pass()
     assert (found.account, found.duplicates, found.lag) == (account, 0, 0)
     assert ["has lost its offsets" in said for said in caplog.messages].count(True) == 1
@@ -191,8 +192,8 @@ def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(
     assert tables == dict(zip(starts, table.column("posts").to_pylist(), strict=True))
 
     name = table_topic.plan.table_topic
-    client.delete_topics([name])[name].result(30)
-    until(lambda: name not in client.list_topics(timeout=10).topics)
+    client.delete_topics([name])[name].result(120)
+    until(lambda: name not in client.list_topics(timeout=120).topics)
     with pytest.raises(TopicError, match=rf"table topic '{name}' .*was deleted.*new group_id"):
         run(topic.stream, RunOptions(**options))
 
@@ -207,7 +208,7 @@ def test_a_topic_that_is_made_anew_is_refused_at_the_start_and_while_running(kaf
     make_anew(client, kafka, topic.topic, 2)
     topic.send(1_000)
     with pytest.raises(TopicError, match=f"'{topic.topic}' was deleted"):
-        running.wait(60)
+        running.wait(120)
     with pytest.raises(TopicError, match=f"'{topic.topic}' was deleted and made anew.*new group_id"):
         run(topic.stream, RunOptions(until="latest", **options))
 
@@ -218,16 +219,16 @@ def test_from_latest_on_is_decided_once_and_added_partitions_are_read_whole(kafk
     options = {"group_id": topic.topic, "start": "latest", "checkpoint_seconds": 0.1}
     first = start(topic.stream, RunOptions(**options))
     first.stop()
-    first.wait(60)
+    first.wait(120)
     topic.send(50)  # while nobody runs
     running = start(topic.stream, RunOptions(**options))
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
-    client.create_partitions([NewPartitions(topic.topic, 2)])[topic.topic].result(30)
+    client.create_partitions([NewPartitions(topic.topic, 2)])[topic.topic].result(120)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-    until(lambda: len(producer.list_topics(topic.topic, timeout=10).topics[topic.topic].partitions) == 2)
+    until(lambda: len(producer.list_topics(topic.topic, timeout=120).topics[topic.topic].partitions) == 2)
     for value in topic.sent[0][:30]:
         producer.produce(topic.topic, value, partition=1)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     until(lambda: running.summary().account.read == 80 and running.summary().lag == 0)
     running.stop()
-    assert running.wait(60).account.read == 80
+    assert running.wait(120).account.read == 80

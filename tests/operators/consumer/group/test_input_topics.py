@@ -28,7 +28,7 @@ from streamgauge.together import run_together, start_together
 
 from ....faulty_proxy import IMPATIENT
 from ....waiting import until
-from ..runs import Windows
+from ..runs import Windows, run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -57,7 +57,7 @@ class Topics:
                 value = {"name": name, "at": NOON + second}
                 self.producer.produce(topic, dumps(value), partition=partition)
                 self.sent[name, second // 10 * 10] += 1
-        assert self.producer.flush(30) == 0
+        assert self.producer.flush(120) == 0
 
     def stream(self, topic: str | list[str], name: str = "name") -> Stream:
         """Rows of a name, from the column of that name."""
@@ -117,11 +117,11 @@ def test_a_pattern_takes_up_topics_and_partitions_that_come_and_nothing_of_its_o
     topics.make("d")
     topics.send("d", range(15))
     topics.producer.produce(f"{topics.prefix}.d", b"oops", partition=0)
-    assert topics.producer.flush(30) == 0
+    assert topics.producer.flush(120) == 0
     until(lambda: running.summary().account.read == 91)
     assert running.summary().account.dead_lettered == 1
     client = admin(topics.servers)
-    client.create_partitions([NewPartitions(f"{topics.prefix}.b", 2)])[f"{topics.prefix}.b"].result(30)
+    client.create_partitions([NewPartitions(f"{topics.prefix}.b", 2)])[f"{topics.prefix}.b"].result(120)
     until(lambda: {(f"{topics.prefix}.b", 1), (f"{topics.prefix}.d", 0)} <= {*running._only.inputs})
     topics.send("b", range(30))
     until(lambda: running.summary().account.read == 151)
@@ -129,12 +129,12 @@ def test_a_pattern_takes_up_topics_and_partitions_that_come_and_nothing_of_its_o
     read = Counter({key: n for key, n in topics.sent.items() if key[0] != "other"})
     assert counts(windows.table()) == Counter({key: n for key, n in read.items() if key[1] < 10})
     running.stop()
-    running.wait(60)
+    running.wait(120)
     assert messages(topics, f"{topics.prefix}.d.dead-letters", 1) == [
         (b"oops", f"{topics.prefix}.d".encode())
     ]
     # The topics of dead letters and the table topic match, too, and are left alone.
-    found = run(stream, RunOptions(until="latest", on_window=windows, **options))
+    found = run_and_ask(stream, RunOptions(until="latest", on_window=windows, **options))
     assert (found.account, found.lag) == (Account(read=151, counted=150, dead_lettered=1), 0)
     assert counts(windows.table()) == read
 
@@ -154,14 +154,14 @@ def test_a_topic_that_goes_ends_the_run_and_the_next_goes_on_without_it(topics: 
     running = start(stream, RunOptions(**options))
     until(lambda: running.summary().account.read == 60 and len(windows.tables) == 1)
     gone = f"{topics.prefix}.b"
-    admin(topics.servers).delete_topics([gone])[gone].result(30)
+    admin(topics.servers).delete_topics([gone])[gone].result(120)
     with pytest.raises(TopicError, match=rf"the topic '{gone}' was deleted while a run used it"):
-        running.wait(60)
+        running.wait(120)
     topics.send("a", range(15, 35))
     again = start(stream, RunOptions(**options))
     until(lambda: len(windows.tables) == 3)
     again.stop()
-    assert again.wait(60).account == Account(read=100, counted=100)
+    assert again.wait(120).account == Account(read=100, counted=100)
     assert f"the topic {gone} is gone" in caplog.text
     assert counts(windows.table()) == Counter({k: n for k, n in topics.sent.items() if k[1] < 30})
 
@@ -190,9 +190,9 @@ def test_merged_topics_count_each_message_once_while_a_worker_is_killed(
             os.kill(running.worker_pids[0], signal.SIGKILL)
     until(lambda: running.summary().account.read == 500)
     running.stop()
-    assert running.wait(60).account == Account(read=500, counted=500)
+    assert running.wait(120).account == Account(read=500, counted=500)
     topics.send("orders", range(100, 110), 3)
-    found = run(stream, RunOptions(until="latest", **options))
+    found = run_and_ask(stream, RunOptions(until="latest", **options))
     assert (found.account, found.overlaps, found.lag) == (Account(read=530, counted=530), 0, 0)
     assert counts(windows.table()) == topics.sent
     changed = topics.stream(clicks).merge(topics.stream([orders]).filter(pl.col("at") >= 1))
@@ -222,7 +222,7 @@ def test_streams_of_different_topics_run_together_and_take_up_what_begins_to_mat
     topics.send("b", range(35), 1)
     until(lambda: (running["both"].account.read, running["all"].account.read) == (85, 115))
     running.stop()
-    found = running.wait(60)
+    found = running.wait(120)
     assert {name: own.account.read for name, own in found.items()} == {"one": 50, "both": 85, "all": 115}
     topics.send("a", range(25, 40))
     found = run_together(streams, until="latest", progress=False, **options)

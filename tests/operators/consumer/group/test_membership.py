@@ -8,7 +8,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 
 from ....waiting import until
-from ..runs import DELIVERIES, Windows
+from ..runs import DELIVERIES, Windows, run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -19,7 +19,7 @@ def test_a_later_run_of_the_group_goes_on_where_the_last_ended(posts, same, deli
     options = {"delivery": delivery, "until": "latest", "group_id": topic.topic, "on_window": windows}
     for n in (4_000, 0, 500, 4_500):
         topic.send(n)
-        summary = run(topic.stream, RunOptions(**options))
+        summary = run_and_ask(topic.stream, RunOptions(**options))
         assert summary.account == topic.one_pass()[1]
     same(windows.table(), topic.one_pass()[0])
     assert summary.duplicates == 0
@@ -36,11 +36,11 @@ def test_two_runs_share_a_group_and_hand_over(posts, same) -> None:
     topic.send(2_000)
     until(lambda: one.summary().account.read + two.summary().account.read >= 4_000)
     one.stop()
-    one.wait(60)
+    one.wait(120)
     topic.send(2_000)
     until(lambda: two.summary().account.read == 6_000)
     two.stop()
-    assert two.wait(60).account == topic.one_pass()[1]
+    assert two.wait(120).account == topic.one_pass()[1]
     run(topic.stream, RunOptions(until="latest", **options))
     same(windows.table(), topic.one_pass()[0])
 
@@ -52,6 +52,6 @@ def test_hundreds_of_input_partitions(posts, same, delivery: str) -> None:
     options = {"delivery": delivery, "until": "latest", "group_id": topic.topic, "on_window": windows}
     for n in (8_000, 4_000):
         topic.send(n)
-        summary = run(topic.stream, RunOptions(**options))
+        summary = run_and_ask(topic.stream, RunOptions(**options))
         assert (summary.account, summary.duplicates, summary.lag) == (topic.one_pass()[1], 0, 0)
     same(windows.table(), topic.one_pass()[0])

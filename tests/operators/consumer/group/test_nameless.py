@@ -28,12 +28,12 @@ def test_what_dead_runs_left_is_removed_and_nothing_else(
     for name in (f"{old}.table.1", f"{young}.table.1", named):
         kafka.create_topic(name)
     run(topic.stream, RunOptions(until="latest"))
-    until(lambda: f"{old}.table.1" not in admin.list_topics(timeout=30).topics)
+    until(lambda: f"{old}.table.1" not in admin.list_topics(timeout=120).topics)
     alive = start(topic.stream, RunOptions())
     until(lambda: alive.assigned == 1)
     monkeypatch.setattr(nameless, "LEAST_AGE", timedelta(0))
     run(topic.stream, RunOptions(until="latest"))
-    until(lambda: f"{young}.table.1" not in admin.list_topics(timeout=30).topics)
-    assert {named, alive.plan.table_topic} <= admin.list_topics(timeout=30).topics.keys()
+    until(lambda: f"{young}.table.1" not in admin.list_topics(timeout=120).topics)
+    assert {named, alive.plan.table_topic} <= admin.list_topics(timeout=120).topics.keys()
     alive.stop()
-    assert alive.wait(60).account.read == 10
+    assert alive.wait(120).account.read == 10

@@ -16,6 +16,7 @@ from streamgauge.operators.kafka.faults import Refused
 from streamgauge.operators.table.merge import merge
 
 from ....waiting import until
+from ..runs import run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -51,8 +52,8 @@ def test_two_runs_hand_over(posts: Any, same: Any, protocol: dict[str, Any]) -> 
     one.stop()
     until(lambda: max(one.summary().account.read, two.summary().account.read) == 2_000)
     two.stop()
-    one.wait(60), two.wait(60)
-    summary = run(stream, RunOptions(until="latest", **options))
+    one.wait(120), two.wait(120)
+    summary = run_and_ask(stream, RunOptions(until="latest", **options))
     assert (summary.account, summary.lag) == (topic.one_pass()[1], 0)
     same(merge(tables.values()), topic.one_pass()[0])
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.consumer.work.worker import Worker
 from streamgauge.operators.sketching.position import Input
 
 from ....waiting import until
-from ..runs import Windows
+from ..runs import Windows, run_and_ask
 from .test_rebalance import BY_BROKERS, COOPERATIVE, settings
 
 pytestmark = pytest.mark.kafka
@@ -65,13 +65,13 @@ def test_only_partitions_that_move_are_let_go_and_taken_up(
     # Four at its start, and none again that it had kept.
     assert sorted(p for worker, p in moved["taken"] if worker == first) == [0, 1, 2, 3]
     two.stop()
-    two.wait(60)
+    two.wait(120)
     until(lambda: one.assigned == 4)
     topic.send(500)
     until(lambda: one.summary().account.read == sent + 500)
     assert [p for worker, p in moved["let go"] if worker == first] == let_go
-    one.drain(60)
-    summary = run(stream, RunOptions(until="latest", **options))
+    one.drain(120)
+    summary = run_and_ask(stream, RunOptions(until="latest", **options))
     assert (summary.account, summary.lag) == (topic.one_pass()[1], 0)
     same(windows.table(), topic.one_pass()[0])
 
@@ -92,7 +92,7 @@ def test_a_static_member_that_comes_back_in_time_moves_nothing(
     until(lambda: max(r.summary().account.read for r in (one, two)) == 1_000)
     before = {where.partition for where in one._workers.own.assigned}
     one.stop()
-    one.wait(60)
+    one.wait(120)
     topic.send(1_000)
     let_go, taken = len(moved["let go"]), len(moved["taken"])
     again = begun("one")
@@ -102,7 +102,7 @@ def test_a_static_member_that_comes_back_in_time_moves_nothing(
     assert sorted(p for _, p in moved["taken"][taken:]) == sorted(before)
     for running in (again, two):
         running.stop()
-    accounts = [running.wait(60).account for running in (again, two)]
+    accounts = [running.wait(120).account for running in (again, two)]
     assert max(accounts, key=lambda account: account.read) == topic.one_pass()[1]
 
 
@@ -118,5 +118,5 @@ def test_two_runs_under_one_static_name_are_told_so(posts: Any) -> None:
     ended, left = (one, two) if not one.running else (two, one)
     left.stop()
     with pytest.raises(Exception, match=r"another process has the same group\.instance\.id"):
-        ended.wait(60)
-    left.wait(60)
+        ended.wait(120)
+    left.wait(120)

@@ -19,7 +19,7 @@ from streamgauge.operators.sketching.position import Input
 from streamgauge.together import run_together
 
 from ....waiting import until
-from ..runs import Windows
+from ..runs import Windows, run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -28,7 +28,7 @@ def timestamps(kafka: Any, topic: str, partition: int) -> list[int]:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "look"})
     try:
         where = TopicPartition(topic, partition, 0)
-        _, end = consumer.get_watermark_offsets(where, timeout=30)
+        _, end = consumer.get_watermark_offsets(where, timeout=120)
         consumer.assign([where])
         found: list[int] = []
         while len(found) < end:
@@ -56,14 +56,14 @@ def test_a_group_counts_anew_from_where_it_was_reset_to(
     topic.send(1_000)
     windows.tables.clear()
     assert reset(topic.topic, "earliest", bootstrap_servers=server) == {(topic.topic, p): 0 for p in (0, 1)}
-    summary = run(topic.stream, RunOptions(**options))
+    summary = run_and_ask(topic.stream, RunOptions(**options))
     table, account = topic.one_pass()
     assert (summary.account, summary.duplicates, summary.lag) == (account, 0, 0)
     same(windows.table(), table)
 
     assert reset(topic.topic, "latest", bootstrap_servers=server) == {(topic.topic, p): 1_000 for p in (0, 1)}
     topic.send(500)
-    summary = run(topic.stream, RunOptions(**options))
+    summary = run_and_ask(topic.stream, RunOptions(**options))
     assert (summary.account.read, summary.lag) == (500, 0)
 
     by_time = reset(topic.topic, datetime(2000, 1, 1), bootstrap_servers=server)
@@ -76,7 +76,7 @@ def test_a_group_counts_anew_from_where_it_was_reset_to(
     reset(topic.topic, {(topic.topic, 0): 1_200, (topic.topic, 1): 0}, bootstrap_servers=server)
     # Another definition may go on: of the first, nothing is left.
     other = Stream(topic.stream.source, topic.stream.time).tumbling("1m").agg(posts=count())
-    summary = run(other, RunOptions(**options))
+    summary = run_and_ask(other, RunOptions(**options))
     assert (summary.account.read, summary.lag) == (50 + 1_250, 0)
 
 
@@ -95,20 +95,21 @@ def test_streams_that_run_together_are_set_back_together(kafka: Any, posts: Any)
             assert all(found[name].account == topic.one_pass(asked[name])[1] for name in asked)
             reset(topic.topic, to, bootstrap_servers=kafka.bootstrap_servers)
     assert [found[name].account.read for name in asked] == [300, 300]
-    topics = admin({"bootstrap.servers": kafka.bootstrap_servers}).list_topics(timeout=30).topics
+    topics = admin({"bootstrap.servers": kafka.bootstrap_servers}).list_topics(timeout=120).topics
     assert f"{topic.topic}.third.table.{asked['o'].fingerprint()}" in topics
 
 
 def test_a_group_with_members_is_left_alone(kafka: Any, posts: Any) -> None:
-    topic = posts(1)
+    topic = posts(1, **{"session.timeout.ms": 60_000})  # it stays a member, however slow
     topic.send(100)
     running = start(topic.stream, RunOptions(group_id=topic.topic, checkpoint_seconds=0.1))
     until(lambda: running.summary().account.read == 100)
     with pytest.raises(GroupInUse, match=r"has members \(1, on .*stop its runs first"):
         reset(topic.topic, "earliest", bootstrap_servers=kafka.bootstrap_servers)
     topic.send(100)
+    until(lambda: running.summary().account.read == 200)
     running.stop()
-    assert running.wait(60).account == topic.one_pass()[1]
+    assert running.wait(120).account == topic.one_pass()[1]
 
 
 def test_places_that_are_not_there_change_nothing(kafka: Any, posts: Any) -> None:
@@ -116,7 +117,7 @@ def test_places_that_are_not_there_change_nothing(kafka: Any, posts: Any) -> Non
     topic.send(100)
     options: Any = {"group_id": topic.topic, "until": "latest"}
     run(topic.stream, RunOptions(**options))
-    before = set(admin(topic.stream.source.settings).list_topics(timeout=30).topics)
+    before = set(admin(topic.stream.source.settings).list_topics(timeout=120).topics)
     for to, told in {
         51: "offset 51 is not in .*which holds 0 to 49; write one from 0 to 50",
         -1: "offset -1 is not in",
@@ -128,5 +129,5 @@ def test_places_that_are_not_there_change_nothing(kafka: Any, posts: Any) -> Non
         reset(topic.topic, {(topic.topic, 0): 5}, bootstrap_servers=kafka.bootstrap_servers)
     with pytest.raises(ValueError, match="has no offsets: check its name"):
         reset(f"{topic.topic}x", "latest", bootstrap_servers=kafka.bootstrap_servers)
-    assert before == set(admin(topic.stream.source.settings).list_topics(timeout=30).topics)
+    assert before == set(admin(topic.stream.source.settings).list_topics(timeout=120).topics)
     assert run(topic.stream, RunOptions(**options)).account == topic.one_pass()[1]

@@ -39,6 +39,6 @@ def test_deltas_of_another_definition_are_refused_by_name(kafka, posts) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for message in encode(Delta("0123456789abcdef", topic.topic, 0, 0, 5, None), name, 1):
         producer.produce(name, message.value, headers=list(message.headers), partition=0)
-    producer.flush(30)
+    producer.flush(120)
     with pytest.raises(DeltaError, match=f"0123456789abcdef.*{stream.fingerprint()}"):
         run(stream, RunOptions(until="latest", group_id=group))

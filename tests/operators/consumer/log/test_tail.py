@@ -55,7 +55,7 @@ def test_a_topic_that_is_written_to_all_the_time_has_an_end(kafka: Any) -> None:
     writing = threading.Thread(target=write, daemon=True)
     writing.start()
     try:
-        assert some.wait(60)
+        assert some.wait(120)
         tail = read_tail(config, name, {0: 0})[0]
         assert writing.is_alive()
     finally:
@@ -74,7 +74,7 @@ def test_a_damaged_snapshot_is_left_out(kafka: Any, caplog: Any) -> None:
         (sent,) = snapshot(merger).outgoing(name, 0)
         value = sent.value if at == 0 else sent.value[:-1]
         producer.produce(name, value, partition=0, headers=list(sent.headers))
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     tail = read_tail(config, name, {0: 0})[0]
     assert tail.snapshot is not None and (tail.snapshot.resume, tail.damaged) == (1, 1)
     assert "damaged snapshot of a merger's state: error('Error -5" in caplog.text and name in caplog.text
@@ -91,14 +91,14 @@ def test_a_topic_that_is_trimmed_meanwhile_is_read_again(kafka: Any, monkeypatch
         merger.offer(delta(0, at, at + 1), at)
         for message in [*encode(delta(0, at, at + 1), name, 1), *snapshot(merger).outgoing(name, 0)]:
             producer.produce(name, message.value, partition=0, headers=list(message.headers))
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def trimmed_meanwhile(*args: Any) -> Any:
         monkeypatch.setattr(tail, "_read", read)
         found = read(*args)
         write(1)
         place = KafkaPartition(name, 0, 2)
-        admin(config).delete_records([place])[place].result(30)
+        admin(config).delete_records([place])[place].result(120)
         return found
 
     write(0)

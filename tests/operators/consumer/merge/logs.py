@@ -83,20 +83,26 @@ class Log:
             producer.produce(
                 message.topic, message.value, headers=list(message.headers), partition=0, on_delivery=sent
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
 
     def stand_still(self) -> Producer:
         """A worker with an open transaction: what comes after its message can't be read until that ends."""
         topic = self.plan.table_topic
         still = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "transactional.id": topic})
-        still.init_transactions(30)
+        still.init_transactions(120)
         still.begin_transaction()
         still.produce(topic, b"never read", partition=0)
-        assert still.flush(30) == 0
+        assert still.flush(120) == 0
         return still
 
-    def merge(self, until: int, hand_over: Callable[[pa.Table], None] | None = None) -> LogMerger:
-        """Run a merger of the group until so many windows were told in all."""
+    def merge(
+        self, until: int, hand_over: Callable[[pa.Table], None] | None = None, drains: bool = True
+    ) -> LogMerger:
+        """Run a merger of the group until so many windows were told in all.
+
+        It waits until its place is kept, however slow the broker is, unless there is a reason not to drain
+        the log: what lies behind an open transaction never comes.
+        """
 
         def told(table: pa.Table) -> None:
             if hand_over is not None:
@@ -106,7 +112,7 @@ class Log:
 
         closed = ClosedWindows(schema_of(self.plan.stream), 100)
         plan = replace(self.plan, options=RunOptions(on_window=told))
-        merger = LogMerger(plan, closed, lambda: len(self.told) >= until)
+        merger = LogMerger(plan, closed, lambda: len(self.told) >= until, lambda: drains)
         merger.run()
         return merger
 

@@ -37,7 +37,7 @@ def test_a_window_whose_callback_fails_comes_again_and_the_log_is_trimmed_behind
     assert later.states()[0].account.read == 7 and later.states()[0].duplicates == 0
 
     place = TopicPartition(log.plan.table_topic, 0, log.begin + 1)
-    log.client.delete_records([place])[place].result(30)
+    log.client.delete_records([place])[place].result(120)
     with pytest.raises(DeltaError, match=r"begins at offset \d+, but the oldest open window .*new group_id"):
         log.merge(7)
     assert len(log.told) == 6

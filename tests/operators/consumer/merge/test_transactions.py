@@ -23,11 +23,14 @@ from streamgauge.operators.sinks.to_table import windows_topic
 from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.schema import from_ipc
 
+from ....waiting import readable
+
 pytestmark = pytest.mark.kafka
 
 
 def committed(kafka: Any, topic: str) -> list[Any]:
     """The messages of a topic that readers of committed ones see."""
+    readable(kafka.bootstrap_servers, topic)
     consumer = Consumer(
         {
             "bootstrap.servers": kafka.bootstrap_servers,
@@ -38,11 +41,11 @@ def committed(kafka: Any, topic: str) -> list[Any]:
     )
     found: list[Any] = []
     try:
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions
         consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         ended: set[int] = set()
         while len(ended) < len(partitions):
-            message = consumer.poll(30)
+            message = consumer.poll(120)
             assert message is not None
             if message.error() is None:
                 found.append(message)
@@ -140,7 +143,7 @@ def test_a_message_that_the_sink_s_topic_refuses_names_sink_and_window(kafka, po
     def limit(size: int) -> None:
         entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
         wanted = ConfigResource("topic", answers, incremental_configs=[entry])
-        client.incremental_alter_configs([wanted])[wanted].result(30)
+        client.incremental_alter_configs([wanted])[wanted].result(120)
 
     limit(120)
     topic.send(3_000)

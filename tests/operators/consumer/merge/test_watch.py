@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.consumer.runner import start
 
 from ....waiting import until
+from ..runs import run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -19,8 +20,8 @@ def test_a_process_that_merges_nothing_knows_the_account_and_ends(posts) -> None
     topic.send(1_000)
     # One table partition, three processes.
     until(lambda: all(one.summary().account.read == 1_000 and one.summary().lag == 0 for one in runs))
-    bounded = run(topic.stream, RunOptions(until="latest", **options))
+    bounded = run_and_ask(topic.stream, RunOptions(until="latest", **options))
     assert (bounded.account, bounded.lag) == (topic.one_pass()[1], 0)
     for one in runs:
         one.stop()
-        assert one.wait(60).account == topic.one_pass()[1]
+        assert one.wait(120).account == topic.one_pass()[1]

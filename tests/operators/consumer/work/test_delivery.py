@@ -17,7 +17,7 @@ from streamgauge.operators.sketching.accounting import Account
 from streamgauge.operators.sketching.position import Input
 
 from ....waiting import until
-from ..runs import DELIVERIES, Windows
+from ..runs import DELIVERIES, Windows, run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -42,7 +42,7 @@ def test_kill_9_of_a_worker_process_loses_and_repeats_nothing(posts, same, deliv
             os.kill(running.worker_pids[round % 2], signal.SIGKILL)
     until(lambda: running.summary().account.read == sum(map(len, topic.sent)))
     running.stop()
-    assert running.wait(60).account == topic.one_pass()[1]
+    assert running.wait(120).account == topic.one_pass()[1]
     summary = run(topic.stream, RunOptions(until="latest", **options))
     assert summary.account == topic.one_pass()[1]
     assert summary.overlaps == 0
@@ -89,7 +89,7 @@ def test_at_most_once_loses_what_a_dying_worker_held_and_repeats_nothing(posts, 
             run(topic.stream, RunOptions(**options))
     assert run(topic.stream, RunOptions(**options)).account == Account()
     topic.send(1_000)
-    summary = run(topic.stream, RunOptions(**options))
+    summary = run_and_ask(topic.stream, RunOptions(**options))
     account = topic.one_pass()[1]
     assert summary.account.read == 1_000 and summary.account.balanced
     assert summary.account.dead_lettered == 2 and account.read == 3_000

@@ -85,7 +85,7 @@ class Running:
     def send(self, count: int) -> None:
         for number in range(count):
             self._producer.produce("posts", b'{"n": 1}', partition=number % 2)
-        assert self._producer.flush(60) == 0
+        assert self._producer.flush(120) == 0
         self.sent += count
 
     @property

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 
-from ..runs import DELIVERIES, Windows
+from ..runs import DELIVERIES, Windows, run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -34,7 +34,7 @@ def test_input_that_is_read_twice_counts_once(kafka: Any, posts, same, delivery:
         60
     )
     topic.send(1_000)
-    summary = run(topic.stream, RunOptions(**options))
+    summary = run_and_ask(topic.stream, RunOptions(**options))
     table, account = topic.one_pass()
     assert (summary.account, summary.overlaps, summary.lag) == (account, 0, 0)
     same(windows.table(), table)

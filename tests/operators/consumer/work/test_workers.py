@@ -47,4 +47,4 @@ def test_less_than_one_worker_is_refused(posts) -> None:
             running.scale(0)
     finally:
         running.stop()
-        running.wait(60)
+        running.wait(120)

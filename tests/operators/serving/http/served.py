@@ -46,5 +46,5 @@ def serving(service: Service, **options: Any) -> Iterator[QueryServer]:
         yield server
     finally:
         server.stop()
-        thread.join(60.0)
+        thread.join(120)
         assert not thread.is_alive()

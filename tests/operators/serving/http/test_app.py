@@ -105,7 +105,7 @@ def test_more_questions_than_may_wait_are_refused_and_the_others_answered() -> N
 
         def view(self):
             inside.release()
-            go.wait(60.0)
+            go.wait(120)
             return table.view()
 
     import httpx

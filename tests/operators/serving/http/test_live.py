@@ -30,7 +30,7 @@ def events(response: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]
 
 @contextmanager
 def watching(url: str, path: str, **headers: str) -> Iterator[Iterator[Any]]:
-    with httpx.stream("GET", f"{url}{path}", headers=headers, timeout=60.0) as response:
+    with httpx.stream("GET", f"{url}{path}", headers=headers, timeout=120) as response:
         assert response.status_code == 200, response.read()
         assert response.headers["content-type"].startswith("text/event-stream")
         yield events(response)
@@ -68,7 +68,7 @@ def test_it_ends_with_the_server_and_there_is_a_limit() -> None:
     ended = threading.Event()
     with serving(service) as server, watching(server.url, PATH) as one:
         next(one)
-        second = httpx.get(f"{server.url}{PATH}")
+        second = httpx.get(f"{server.url}{PATH}", timeout=120)
         assert second.status_code == 503 and second.json()["title"] == "Too many live views"
 
         def wait() -> None:
@@ -78,7 +78,7 @@ def test_it_ends_with_the_server_and_there_is_a_limit() -> None:
         thread = threading.Thread(target=wait)
         thread.start()
         server.stop()
-        thread.join(60.0)
+        thread.join(120)
     assert ended.is_set() and service.views == 0
 
 
