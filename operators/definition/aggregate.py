@@ -140,7 +140,10 @@ def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
         known = ", ".join([*line.params, *line.answer, *named]) or "none"
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {known}")
     if column is not None and not isinstance(column, str):
-        raise TypeError(f"{name}: a column is named by a string, got {column!r}; use with_columns first")
+        raise TypeError(
+            f"{name}: a column is named by a string, got {column!r}; make an expression a column first, by "
+            "with_columns of a stream or withColumn of a Spark DataFrame"
+        )
     for given in named:
         if not isinstance(options.get(given), str):
             raise TypeError(f"{name}: {given}= names a column, got {options.get(given)!r}")

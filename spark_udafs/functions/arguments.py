@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from inspect import Parameter, Signature
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
@@ -71,7 +72,8 @@ def converted(function: str, name: str, value: Any, default: Any) -> Any:
     if isinstance(value, bool) is (wanted is bool):
         if wanted is float and isinstance(value, (int, float, Decimal)):
             return float(value)
-        if wanted is int and isinstance(value, (int, float, Decimal)) and value == int(value):
+        number = isinstance(value, (int, float, Decimal)) and isfinite(value)
+        if wanted is int and number and value == int(value):
             return int(value)
         if wanted in (str, bool) and isinstance(value, wanted):
             return value

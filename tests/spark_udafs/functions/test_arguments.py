@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from math import inf, nan
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,8 @@ def test_constants_become_what_the_default_is(given: Any, like: Any, found: Any)
 
 
 @pytest.mark.parametrize(
-    ("given", "like"), [("11", 12), (11.5, 12), (True, 12), (1, True), (1, "sum"), (None, 1)]
+    ("given", "like"),
+    [("11", 12), (11.5, 12), (inf, 12), (nan, 12), (True, 12), (1, True), (1, "sum"), (None, 1)],
 )
 def test_what_is_another_kind_is_refused(given: Any, like: Any) -> None:
     with pytest.raises(SketchError, match="f: k is of the kind of"):
