@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampNTZType
+from pyspark.sql.types import DatetimeType, StringType, TimestampNTZType
 
 from ..operators.definition.durations import microseconds, written
 from ..operators.definition.windows import Paned, Session, Tumbling
@@ -174,11 +174,18 @@ def windows_of_column(column: Column) -> Windows | Sessions | None:
 def event_times(rows: DataFrame, time: Column) -> Column:
     """The column that windows are over, as points in time.
 
-    Raises `ValueError` for times without a zone in a session whose zone is not UTC. Spark's windows of these
-    begin by the clock on the wall there, while those of a table of sketches begin by UTC.
+    Raises `TypeError` for columns that Spark has no windows of: a cast would take numbers as seconds. Raises
+    `ValueError` for times without a zone in a session whose zone is not UTC. Spark's windows of these begin
+    by the clock on the wall there, while those of a table of sketches begin by UTC.
     """
+    (field,) = rows.select(time).schema
+    if not isinstance(field.dataType, DatetimeType | StringType):
+        raise TypeError(
+            f"groupBy: windows need a timestamp, and {field.name!r} is {field.dataType.simpleString()}; make "
+            "it one, as by F.timestamp_seconds, F.timestamp_millis or F.timestamp_micros of a number"
+        )
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or ""
-    if zone not in _UTC and isinstance(rows.select(time).schema[0].dataType, TimestampNTZType):
+    if zone not in _UTC and isinstance(field.dataType, TimestampNTZType):
         raise ValueError(
             "groupBy: the time of the window has no zone. Windows of a table of sketches begin by UTC, "
             f"Spark's by the clock in {zone}: cast such times to timestamp first if they are told in {zone}, "

@@ -16,6 +16,7 @@ from pyspark.sql.types import TimestampType
 from ...operators.definition.stream import Stream
 from ...operators.sketching.row_steps import RowSteps
 from ..arrow_batches import Work
+from ..asked import AskedOfFrame
 from ..frames import Sketching
 from ..merge.forms import quoted, spark_type
 from ..merge.partials import EVENT, Partials
@@ -93,6 +94,17 @@ class ParquetSketching(Sketching):
     rows: Stream | None = None
     arriving: Arriving | None = None
 
+    def _check(self, asked: AskedOfFrame, time: str | None) -> None:
+        """Raise `TypeError` for windows over another column than a timestamp, which nothing casts here."""
+        super()._check(asked, time)
+        if time in self.frame.columns and not isinstance(self.frame.schema[time].dataType, TimestampType):
+            raise TypeError(
+                f"sketch_parquet: windows need a timestamp, and {time!r} is "
+                f"{self.frame.schema[time].dataType.simpleString()}; make it one in `rows`, as in "
+                f'Stream.from_batches(...).with_columns({time}=pl.col("{time}").cast(pl.Datetime("us", '
+                '"UTC")))'
+            )
+
     def _whole(self, taken: Taken, plan: Partials) -> DataFrame | None:
         """None: rows that are never in the JVM are sketched where they are read."""
         return None
@@ -106,13 +118,6 @@ class ParquetSketching(Sketching):
             raise ValueError(
                 f"sketch_parquet: {', '.join(map(repr, made))} is not a column; it takes columns alone, by "
                 f"their names: {', '.join(self.frame.columns)}. Make others in `rows`, by with_columns"
-            )
-        if timed is not None and not isinstance(self.frame.schema[timed].dataType, TimestampType):
-            raise TypeError(
-                f"sketch_parquet: windows need a timestamp, and {timed!r} is "
-                f"{self.frame.schema[timed].dataType.simpleString()}; make it one in `rows`, as in "
-                f'Stream.from_batches(...).with_columns({timed}=pl.col("{timed}").cast(pl.Datetime("us", '
-                '"UTC")))'
             )
         columns = self._columns(taken.in_arrow, timed)
         worked = _timed(taken.in_arrow, timed, self.rows, work)

@@ -88,3 +88,13 @@ def test_times_without_a_zone_need_utc(spark: Any) -> None:
             event_times(rows, told)
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.spark
+def test_columns_that_spark_has_no_windows_of_are_refused(spark: Any) -> None:
+    rows = spark.sql("SELECT 1767225600000 ms, 1.5D part, date'2026-01-01' day, '2026-01-01' text")
+    for wrong, told in (("ms", "'ms' is bigint"), ("part", "'part' is double")):
+        with pytest.raises(TypeError, match=f"windows need a timestamp, and {told}; .*timestamp_millis"):
+            event_times(rows, rows[wrong])
+    found = rows.select(event_times(rows, rows["day"]), event_times(rows, rows["text"])).first()
+    assert [time.isoformat() for time in found] == ["2026-01-01T00:00:00"] * 2
