@@ -16,12 +16,15 @@ Others can't be merged, or keep every row: they are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import isfunction
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DecimalType
@@ -112,11 +115,23 @@ class Columns:
     def _spark_finds(self, asked: str | Column) -> list[str]:
         """The names of the columns that Spark finds by a name, none if there is no such column."""
         try:
-            return self._frame.select(asked).columns
+            with _unlogged():
+                return self._frame.select(asked).columns
         except AnalysisException as error:
             if isinstance(asked, str) and any(told in str(error) for told in _NO_SUCH_COLUMN):
                 return []
             raise
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Asks Spark without its log of errors: that there is no such column may be the answer hoped for."""
+    log = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 @dataclass(frozen=True)
@@ -187,8 +202,9 @@ def _check_names(frame: DataFrame, keys: Sequence[str], names: Iterable[str]) ->
 def _named(columns: Columns, frame: DataFrame, name: str, asked: Any) -> Aggregate:
     """An aggregate of columns by the names they have in the DataFrame; decimals as what it can count."""
     if not isinstance(asked, Aggregate):
+        told = f"the function {asked.__name__}" if isfunction(asked) else repr(asked)
         raise TypeError(
-            f'agg: {name!r} is {asked!r}; ask for an aggregate, such as distinct("user"), or F.sum("price")'
+            f'agg: {name!r} is {told}; ask for an aggregate, such as distinct("user"), or F.sum("price")'
         )
     column = asked.column
     if column is not None:
@@ -247,6 +263,11 @@ def _ours(columns: Columns, frame: DataFrame, name: str, asked: Column) -> Aggre
     if called.kind != "call" or called.value not in _OURS or len(called.arguments) != 1 or called.distinct:
         many = called.distinct or called.value in ("approx_count_distinct", "hll_sketch_agg")
         instead = f"ask for streamgauge.distinct({_argument(called)}), or " if many else ""
+        if called.kind == "name":
+            raise TypeError(
+                f"agg: {name!r} is the column {called}; ask for an aggregate of it, such as "
+                f'distinct("{called}")'
+            )
         if called.kind == "text":
             raise TypeError(
                 f'agg: {name!r} is the text "{called}"; write it with pyspark.sql.functions: F.sum("price")'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import functions as F
 
 from streamgauge.operators.definition import aggregates as ask
@@ -107,6 +108,12 @@ def test_small_decimals_have_one_text_in_any_mode(spark: Any, request: pytest.Fi
         ({"Window_Start": lambda _: ask.count()}, ValueError, "as one name"),
         ({"__lag": lambda _: ask.count()}, ValueError, "'__lag' is what this package calls a column"),
         ({"n": lambda _: "n"}, TypeError, "agg: 'n' is 'n'; ask for an aggregate"),
+        ({"n": lambda _: ask.distinct}, TypeError, "'n' is the function distinct; ask for an aggregate"),
+        (
+            {"n": F.col},
+            TypeError,
+            r"'n' is the column n; ask for an aggregate of it, such as distinct\(\"n\"\)",
+        ),
         ({"n": lambda _: F.expr("sum(n)")}, TypeError, r"'n' is the text \"sum\(n\)\"; write it with"),
     ],
 )
@@ -114,6 +121,21 @@ def test_what_cannot_be_is_said(rows: Any, asked: dict[str, Any], error: type[Ex
     ((name, make),) = asked.items()
     with pytest.raises(error, match=told):
         sketch(rows).groupBy("Lang").agg(**{name: make("n")})
+
+
+def test_columns_are_looked_for_without_errors_in_the_log(
+    rows: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    log.addHandler(caplog.handler)
+    try:
+        dotted = rows.select(F.col("n").alias("a.n"))
+        assert query(as_table(sketch(dotted).agg(most=ask.max("a.n"))))["most"].to_list() == [118]
+        with pytest.raises(ValueError, match="no column 'nowhere'"):
+            sketch(rows).agg(n=ask.distinct("nowhere"))
+    finally:
+        log.removeHandler(caplog.handler)
+    assert not caplog.records and not log.disabled
 
 
 def test_names_that_could_mean_two_columns_are_refused(rows: Any) -> None:
