@@ -14,9 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .merge import merge
 from .schema import DAY, END, START, keys_of, write_parquet
-from .stored import days_of, files_of, tables_of
+from .stored import days_of, files_of, merged_of
 
 GROUP_BYTES = 1024 * 1024
 """About how large a row group is, before compression."""
@@ -60,7 +59,7 @@ def _days(files: list[Path]) -> Iterator[tuple[date, pa.Table]]:
     for day in sorted({day for days in spans.values() for day in days}):
         begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
         inside = (pc.field(START) >= begin) & (pc.field(START) < begin + timedelta(days=1))
-        yield day, merge(tables_of([file for file, days in spans.items() if day in days], inside))
+        yield day, merged_of([file for file, days in spans.items() if day in days], inside)
 
 
 def _write(table: pa.Table, into: Path, day: date) -> Path:

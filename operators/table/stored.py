@@ -9,16 +9,19 @@ from operator import and_
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import SketchError
 from .merge import merge
-from .schema import DAY, END, START, from_ipc, keys_of, read_parquet
+from .schema import BATCH, DAY, END, START, from_ipc, keys_of, read_parquet
 
 _PARQUET = (".parquet", ".pq")
 _IPC = (".arrow", ".arrows", ".ipc")
+_SPARK = b"org.apache.spark.version"
+"""What Spark notes in the files that it writes."""
 
 
 def read(path: Path) -> pa.Table:
@@ -26,7 +29,7 @@ def read(path: Path) -> pa.Table:
 
     Raises `SketchError` if a file doesn't hold a table of sketches, `FileNotFoundError` if there is none.
     """
-    return merge(tables_of(files_of(path)))
+    return merged_of(files_of(path))
 
 
 def read_table(
@@ -71,7 +74,7 @@ def read_table(
         known = pa.array([one for one in values if one is not None], schema.field(key).type)
         matches = pc.field(key).isin(known)
         wanted.append(matches | pc.field(key).is_null() if None in values else matches)
-    return merge(tables_of(files, reduce(and_, wanted) if wanted else None))
+    return merged_of(files, reduce(and_, wanted) if wanted else None)
 
 
 def tables_of(files: Sequence[Path], where: pc.Expression | None = None) -> list[pa.Table]:
@@ -120,12 +123,64 @@ def files_of(path: Path) -> list[Path]:
 
 def _one(file: Path, where: pc.Expression | None = None) -> pa.Table:
     try:
-        if file.suffix not in _IPC:
+        if file.suffix in _IPC:
+            table = from_ipc(file.read_bytes())
+        elif where is None or _tells_zone(file):
             return read_parquet(file, where)
-        table = from_ipc(file.read_bytes())
+        else:
+            table = read_parquet(file)
         return table if where is None else table.filter(where)
     except (SketchError, pa.ArrowException) as error:
         raise SketchError(f"{file}: {error}") from None
+
+
+def _tells_zone(file: Path) -> bool:
+    """Whether a file's times can be compared as they are; those of Spark have neither zone nor statistics."""
+    columns = pq.read_schema(file)
+    kind = columns.field(START).type if START in columns.names else pa.null()
+    return not pa.types.is_timestamp(kind) or kind.tz is not None
+
+
+def _columns_in(file: Path) -> tuple[str, ...]:
+    """What the names of a file's folders say of its rows, but the day and the batch, which are no keys."""
+    said = (part for part in file.parts[:-1] if "=" in part)
+    return tuple(part for part in said if part.partition("=")[0] not in (DAY, BATCH))
+
+
+def _is_spark_s(file: Path) -> bool:
+    return file.suffix in _PARQUET and _SPARK in (pq.read_metadata(file).metadata or {})
+
+
+def merged_of(files: Sequence[Path], where: pc.Expression | None = None) -> pa.Table:
+    """The tables in files, or the rows of them for which `where` holds, merged.
+
+    Raises `SketchError` for files that differ, and where only names of folders tell groups apart.
+    """
+    tables = tables_of(files, where)
+    table = merge(tables)
+    _check_folders(files, tables)
+    return table
+
+
+def _check_folders(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
+    """Raise `SketchError` where Spark wrote a key into names of folders, and so left it out of its files.
+
+    Folders by the day, or by anything else that windows or keys tell, are as good as none.
+    """
+    folders = [_columns_in(file) for file in files]
+    if len({*folders}) < 2 or not any(map(_is_spark_s, files)):
+        return
+    names = [START, END, *keys_of(tables[0].schema)]
+    seen: dict[tuple[str, ...], list[pl.DataFrame]] = {}
+    for folder, table in zip(folders, tables):
+        seen.setdefault(folder, []).append(pl.DataFrame(table.select(names)))
+    if pl.concat(pl.concat(parts).unique() for parts in seen.values()).is_duplicated().any():
+        columns = sorted({part.partition("=")[0] for folder in folders for part in folder})
+        raise SketchError(
+            f"{', '.join(columns)}: Spark has written this column into names of folders, which only Spark "
+            "reads, and without it different groups are the same. Bring the table from there, "
+            "as_table(spark.read.parquet(...)), or write it without partitionBy"
+        )
 
 
 def moment(text: str | None) -> datetime | None:

@@ -21,6 +21,7 @@ from streamgauge.operators.table import compaction
 from streamgauge.operators.table.compaction import compact
 from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.schema import read_parquet, to_ipc, write_parquet
+from streamgauge.operators.table.spark_footer import FOOTER, to_footer
 from streamgauge.operators.table.stored import files_of, read, read_table
 from streamgauge.sketches.core.protocol import SketchError
 
@@ -166,6 +167,44 @@ def test_folders_of_other_days_are_not_opened(tmp_path: Path) -> None:
     assert table.num_rows and table.equals(read_table(first, until=START + timedelta(hours=12)))
     with pytest.raises(SketchError, match=r"sketches\.parquet: "):
         read_table(tmp_path / "large", until=START + timedelta(days=5))
+
+
+def as_spark_writes(table: pa.Table, path: Path) -> None:
+    """A file as `DataFrame.write.parquet` writes it: times without a zone, and definitions in its footer."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = {FOOTER: to_footer(table.schema), "org.apache.spark.version": "4.3.0"}
+    plain = table.replace_schema_metadata(None)
+    plain = plain.cast(pa.schema([field.remove_metadata() for field in plain.schema]))
+    with pq.ParquetWriter(path, plain.schema, use_deprecated_int96_timestamps=True, store_schema=False) as w:
+        w.write_table(plain)
+        w.add_key_value_metadata(told)
+
+
+def test_what_spark_wrote_is_asked_and_compacted_as_any_table(tmp_path: Path) -> None:
+    table = table_of(rows_of(60, 1))
+    as_spark_writes(table, tmp_path / "spark" / "one.parquet")
+    as_spark_writes(table_of(rows_of(30, 2)), tmp_path / "spark" / "other.parquet")
+    whole = in_order(read(tmp_path / "spark"))
+    inside = (pc.field("window_start") >= START + timedelta(hours=5)) & (pc.field("symbol") == "S1")
+    found = read_table(tmp_path / "spark", since=START + timedelta(hours=5), keys={"symbol": "S1"})
+    assert found.num_rows and in_order(found).equals(in_order(whole.filter(inside)))
+    assert len(compact(tmp_path / "spark", tmp_path / "days")) == 3
+    assert in_order(read(tmp_path / "days")).equals(whole)
+
+
+def test_a_key_in_names_of_folders_alone_is_not_lost(tmp_path: Path) -> None:
+    table = table_of(rows_of(30, 1))
+    days = [(START + timedelta(days=day)).date() for day in range(2)]
+    for day in days:
+        rows = table.filter(pc.equal(table["window_start"].cast(pa.date32()), pa.scalar(day)))
+        as_spark_writes(rows, tmp_path / "by-day" / f"day={day}" / "part.parquet")
+    assert in_order(read(tmp_path / "by-day")).equals(in_order(table))
+    for site in ("north", "south"):
+        as_spark_writes(table, tmp_path / "by-site" / f"site={site}" / "part.parquet")
+    for ask in (read, read_table, lambda path: compact(path, tmp_path / "days")):
+        with pytest.raises(SketchError, match="site: Spark has written this column into names of folders"):
+            ask(tmp_path / "by-site")
+    assert in_order(read(tmp_path / "by-site" / "site=north")).equals(in_order(table))
 
 
 def test_what_would_count_twice_or_differs_is_refused(small: Path, tmp_path: Path) -> None:
