@@ -56,7 +56,8 @@ def test_a_group_with_sinks_grows_shrinks_ends_and_is_reset(kafka: Any, tmp_path
     exec(f"run.scale(4){after}", names)
     assert names["summary"].account.counted == MINUTES * EACH
     found = query(merge(read(tmp_path / "windows")))
-    assert found["posts"].to_list() == [EACH] * (MINUTES - 1)  # the last minute may still get rows
+    # The last minute may still get rows, unless silence has closed it meanwhile: then it is there, whole.
+    assert found["posts"].to_list() in ([EACH] * (MINUTES - 1), [EACH] * MINUTES)
     assert (
         names["posts"].run(group_id=topic, until="latest", idle_seconds=60.0).account.counted
         == MINUTES * EACH

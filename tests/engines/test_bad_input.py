@@ -75,7 +75,7 @@ def run_on_spark(stream: Stream, request: Any, folder: Path) -> tuple[pa.Table, 
 
     table = on_spark(stream, request.getfixturevalue("spark"))
     started = write(table, folder / "checkpoint", ParquetSink(folder / "table"), available_now=True)
-    assert started.awaitTermination(120)
+    assert started.awaitTermination(600)
     return merge([read_parquet(path) for path in (folder / "table").glob("*.parquet")]), account_of(started)
 
 

@@ -111,7 +111,7 @@ def test_a_plain_stream_is_refused_another_s_checkpoint(
         writer = table.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
         try:
-            query.awaitTermination(120)
+            query.awaitTermination(600)
         except Exception as error:
             return str(error)
         return sum(batch["numInputRows"] for batch in query.recentProgress)
@@ -125,7 +125,7 @@ def test_a_plain_stream_is_refused_another_s_checkpoint(
         table = asked(files.selectExpr("cast(at as timestamp) as at", "user", "lang"), more, **changed)
         query = write(table, tmp_path / "checkpoint", available_now=True)
         with pytest.raises(Exception, match="made by another definition") as told:
-            query.awaitTermination(120)
+            query.awaitTermination(600)
         return str(told.value)
 
     add(0)

@@ -73,7 +73,7 @@ def mostly(way: str) -> pytest.MarkDecorator:
 def run_to_the_end(table: Any, checkpoint: Path, *sinks: Any) -> Any:
     """The query, when all that is there has been read."""
     query = write(table, checkpoint, *sinks, available_now=True)
-    assert query.awaitTermination(180)
+    assert query.awaitTermination(600)
     return query
 
 
@@ -206,7 +206,7 @@ def test_an_idle_stream_closes_its_windows_by_the_clock(
     found: list[pa.Table] = []
     table = on_spark(everything_from(name, few), spark, idle_seconds=0.5)
     query = write(table, tmp_path / "checkpoint", lambda windows, batch: found.append(windows))
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not found and time.monotonic() < deadline and query.isActive:
         time.sleep(0.1)
     assert account_of(query) == Account(read=30, counted=30)

@@ -23,7 +23,11 @@ def start_with(**environment: str) -> str:
     """The last line of what a process says that starts a session in such an environment."""
     kept = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")}
     done = subprocess.run(
-        [sys.executable, "-c", START], env={**kept, **environment}, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", START],
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode != 0
     return done.stderr.strip().splitlines()[-1]

@@ -34,8 +34,8 @@ def test_silence_is_told_once_over_a_restart_and_so_is_its_end(
     alerts = f"{name}.alerts"
 
     def told() -> list[str]:
-        lines = file.read_text().splitlines() if file.exists() else []
-        return [json.loads(line)["state"] for line in lines]
+        whole = file.read_text().rpartition("\n")[0] if file.exists() else ""  # a line may be half written
+        return [json.loads(line)["state"] for line in whole.splitlines()]
 
     def begun() -> Any:
         to = [AlertFile(file), AlertTopic(alerts)]
@@ -49,9 +49,11 @@ def test_silence_is_told_once_over_a_restart_and_so_is_its_end(
     query.isActive = False
     again = begun()
     send(name, [b"anything"], partition=1)
-    until(lambda: told() == ["fired", "cleared"] or (send(name, [b"more"]) is not None))
-    until(lambda: told() == ["fired", "cleared", "fired"])
+    until(lambda: len(told()) >= 2 or (send(name, [b"more"]) is not None))
+    until(lambda: len(told()) >= 3)
     again.isActive = False
+    # Of a machine that stands still in between, more silences and their ends may be told.
+    assert told()[:3] == ["fired", "cleared", "fired"]
     found = [json.loads(message.value()) for message in letters_of(kafka, alerts, 3)]
     assert [(one["rule"], one["state"], one["app"]) for one in found] == [
         ("stale feed", state, "posts") for state in ("fired", "cleared", "fired")

@@ -20,7 +20,7 @@ from streamgauge.apps.kafka.broker import BrokerError, EmbeddedKafka
 pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 
 
-def eventually(holds, seconds: float = 20.0) -> bool:
+def eventually(holds, seconds: float = 300.0) -> bool:
     deadline = time.monotonic() + seconds
     while not (held := holds()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -39,7 +39,7 @@ def read_all(address: str, topic: str, count: int) -> list[bytes]:
     )
     consumer.subscribe([topic])
     values: list[bytes] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while len(values) < count and time.monotonic() < deadline:
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:

@@ -87,8 +87,8 @@ class Demo:
         pytest.fail(f"it never came to that; the demo said:\n{self.ended()[2]}")
 
     def nothing_is_left(self) -> bool:
-        """Whether all its processes are gone within seconds."""
-        deadline = time.monotonic() + 15
+        """Whether all its processes are gone in the end."""
+        deadline = time.monotonic() + PATIENCE
         while self.descendants() and time.monotonic() < deadline:
             time.sleep(0.1)
         return not self.descendants()

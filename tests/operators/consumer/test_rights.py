@@ -124,7 +124,7 @@ class Ground:
         wanted = [AclBinding(kind, name, prefixed, "User:me", "*", op, allow) for kind, name, op in rights]
         for done in self._admin.create_acls(wanted).values():
             done.result(120)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while len(self._admin.describe_acls(every).result(120)) != len(wanted):
             assert time.monotonic() < deadline
 

@@ -36,7 +36,7 @@ def transaction(kafka: EmbeddedKafka, topic: str, values: list[bytes], commit: b
             producer.produce(topic, value, partition=0)
         assert producer.flush(120) == 0
         (producer.commit_transaction if commit else producer.abort_transaction)(120)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while (end := reader.end_offsets()[(topic, 0)]) != after and time.monotonic() < deadline:
             time.sleep(0.01)
         assert end == after

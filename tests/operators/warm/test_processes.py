@@ -11,7 +11,12 @@ import pytest
 from streamgauge.operators.warm.processes import WarmError, take
 from streamgauge.operators.warm.steps import Step
 
-SLEEP = "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(3600)"
+SLEEP = """
+import os, pathlib, time
+pathlib.Path({0!r} + ".part").write_text(str(os.getpid()))
+os.rename({0!r} + ".part", {0!r})  # there at once and whole
+time.sleep(3600)
+"""
 FAIL = "import pathlib, time\nwhile not pathlib.Path({!r}).exists(): time.sleep(0.01)\nraise ValueError('no')"
 
 

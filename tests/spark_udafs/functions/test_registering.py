@@ -189,4 +189,4 @@ def test_streams_are_told_of_sketch(spark: Any, rows: Any) -> None:
     counted = spark.readStream.format("rate").load().groupBy().agg(S.sketch_distinct("value").alias("n"))
     running = counted.writeStream.format("memory").queryName("refused").outputMode("complete").start()
     with pytest.raises(StreamingQueryException, match=r"stream. Use streamgauge.sketch\(df\)"):
-        running.awaitTermination(120)
+        running.awaitTermination(600)

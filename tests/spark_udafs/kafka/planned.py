@@ -77,6 +77,6 @@ def letters_of(kafka: Any, topic: str, n: int) -> list[Any]:
     """The first messages of a topic of one partition."""
     reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": uuid.uuid4().hex})
     reader.assign([TopicPartition(topic, 0, 0)])
-    letters = reader.consume(n, 20)
+    letters = reader.consume(n, 120)
     reader.close()
     return letters

@@ -111,7 +111,7 @@ def made_anew(kafka: Any, name: str) -> None:
     """Delete a topic and make one of the same name."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     admin.delete_topics([name])[name].result(120)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while name in admin.list_topics(timeout=120).topics:
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -183,7 +183,7 @@ def test_a_partition_added_later_is_read_from_its_beginning(
     query = Query(kafka, subscribe=name, startingOffsets="latest")
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     admin.create_partitions([NewPartitions(name, 2)])[name].result(120)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while len(admin.list_topics(name, timeout=120).topics[name].partitions) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.1)

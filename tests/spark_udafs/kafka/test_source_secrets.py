@@ -82,7 +82,7 @@ def test_no_password_in_anything_that_spark_shows_or_keeps(
     sink = KafkaSink(name, kafka.bootstrap_servers, SECRETS)
     found["sink"] = repr(vars(sink))
     query = write(table, tmp_path / "checkpoint", available_now=True)
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(600)
     for number, frame in enumerate((batch, table, query)):
         for mode in ("extended", "formatted") if frame is not query else (True,):
             with redirect_stdout(io.StringIO()) as printed:

@@ -73,7 +73,7 @@ def test_queries_that_share_a_consumer_group_take_nothing_of_each_other(
     prefixed.batch()
     group = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": f"team-{prefixed.last.query}"}
     member = Consumer(group)
-    assert [place.offset for place in member.committed([TopicPartition(name, 0)], timeout=20)] == [6]
+    assert [place.offset for place in member.committed([TopicPartition(name, 0)], timeout=120)] == [6]
     member.close()
 
 
