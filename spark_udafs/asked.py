@@ -196,7 +196,8 @@ def _check_names(frame: DataFrame, keys: Sequence[str], names: Iterable[str]) ->
     for name in (*keys, *names):
         other = seen.setdefault(name.lower(), name)
         if other != name:
-            raise ValueError(f"agg: Spark takes {name!r} and {other!r} as one name; choose another")
+            verb = "groupBy" if name in keys else "agg"
+            raise ValueError(f"{verb}: Spark takes {name!r} and {other!r} as one name; choose another")
 
 
 def _named(columns: Columns, frame: DataFrame, name: str, asked: Any) -> Aggregate:

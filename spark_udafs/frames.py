@@ -53,6 +53,7 @@ def sketch(frame: DataFrame) -> Sketching:
 
     Go on with `groupBy` and `agg`; for a streaming DataFrame with `withWatermark` first. Spark's Python
     workers sketch the rows in Arrow batches, then Spark merges the sketches; Catalyst does both where it can.
+    Raises `TypeError` for what is not a DataFrame of Spark.
 
     >>> import polars as pl
     >>> from pyspark.sql import functions as F
@@ -65,6 +66,11 @@ def sketch(frame: DataFrame) -> Sketching:
     >>> answers["n"].to_list(), answers["users"].struct.field("estimate").round(2).to_list()
     ([2, 1], [2.0, 1.0])
     """
+    if not isinstance(frame, DataFrame):
+        raise TypeError(
+            f"sketch takes a Spark DataFrame, got {frame!r}; spark.table and spark.createDataFrame give one, "
+            "which is grouped afterwards: sketch(df).groupBy(...)"
+        )
     return Sketching(frame)
 
 
@@ -114,7 +120,9 @@ class Sketching:
             raise ValueError("groupBy: a table has one kind of window; make another table for the other")
         return replace(self, keys=tuple(names), windows=windows[0] if windows else None)
 
-    def agg(self, **aggregates: Aggregate | Column) -> DataFrame:
+    groupby = groupBy
+
+    def agg(self, *unnamed: Any, **aggregates: Aggregate | Column) -> DataFrame:
         """The table of sketches: window_start, window_end, the keys, and a column for each aggregate.
 
         Beside this package's aggregates it takes Spark's exact ones that can be merged: `F.count`, `F.sum`,
@@ -130,6 +138,8 @@ class Sketching:
         (`merge.buckets`); raises `TypeError` for columns that an aggregate can't take. A row with a time
         outside the years 1 to 9999 ends the query with an error that says so.
         """
+        if unnamed:
+            raise TypeError('agg: name the column of each aggregate, as in agg(users=distinct("user"))')
         asked = AskedOfFrame.of(self.frame, self.keys, aggregates)
         time = None if self.windows is None else asked.columns.named(self.windows.column, "groupBy")
         self._check(asked, time)

@@ -51,7 +51,8 @@ def rollup(
     its windows have, and takes a checkpoint of its own, which belongs to one definition.
 
     Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which
-    it names, and for windows that don't fit; `ValueError` for keys that the table doesn't have.
+    it names, and for windows that don't fit; `ValueError` for keys that the table doesn't have; `TypeError`
+    for what is not a DataFrame of Spark.
 
     >>> from streamgauge import as_table, count, distinct, query, sketch, window
     >>> columns = ["id % 50 AS user", "id % 2 AS side", "timestamp_seconds(id) AS at"]
@@ -65,6 +66,8 @@ def rollup(
     tables = [table] if isinstance(table, DataFrame) else list(table)
     if not tables:
         raise ValueError("rollup: no tables were given; give at least one, which may be empty")
+    if not all(isinstance(one, DataFrame) for one in tables):
+        raise TypeError(f"rollup takes Spark DataFrames, got {table!r}; spark.table gives one by its name")
     if isinstance(by, str):
         raise ValueError(f"rollup: by takes a list of keys, as in by=[{json.dumps(by)}]")
     schema = one_schema(tables, "rollup")

@@ -34,7 +34,8 @@ class Taken:
     def of(cls, frame: DataFrame, asked: AskedOfFrame, time: str | None) -> Taken:
         """Those that are asked of a DataFrame, and EVENT, from the column `time`, where there are windows.
 
-        Raises `ValueError` for a time without a zone (`event_times`), and `TypeError` for collations.
+        Raises `ValueError` for a time without a zone, and `TypeError` for a number as a time (`event_times`)
+        and for collations.
         """
         names = asked.names()
         if time is None and asked.own() and not frame.isStreaming:

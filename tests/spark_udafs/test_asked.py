@@ -144,6 +144,8 @@ def test_names_that_could_mean_two_columns_are_refused(rows: Any) -> None:
         sketch(both).agg(users=ask.distinct("user.name"))
     (row,) = query(as_table(sketch(both).agg(n=ask.max("`user.name`")))).iter_rows(named=True)
     assert row["n"] == 1
+    with pytest.raises(ValueError, match="groupBy: Spark takes 'LANG' and 'Lang' as one name"):
+        sketch(rows).groupby("Lang", F.col("Lang").alias("LANG")).agg(n=ask.count())
     with pytest.raises(ValueError, match="groupBy: no column 'nowhere'"):
         sketch(rows).groupBy("nowhere").agg(n=ask.count())
     with pytest.raises(

@@ -152,6 +152,9 @@ def test_each_table_draws_samples_of_its_own(rows: Any) -> None:
     [
         (lambda f: sketch(f).groupBy("nowhere").agg(n=ask.count()), ValueError, "no column 'nowhere'"),
         (lambda f: sketch(f).agg(), ValueError, "nothing is asked"),
+        (lambda f: sketch(f).agg(ask.count()), TypeError, "name the column of each aggregate"),
+        (lambda f: sketch(f.groupBy("lang")), TypeError, r"Spark DataFrame, got .*sketch\(df\).groupBy"),
+        (lambda f: sketch("posts"), TypeError, "Spark DataFrame, got 'posts'; spark.table"),
         (lambda f: sketch(f).agg(n=ask.sum("user")), TypeError, "sum"),
         (
             lambda f: sketch(f).groupBy(window("at", "1m"), window("at", "2m")),

@@ -142,6 +142,8 @@ def test_what_doesn_t_fit_is_named(spark: Any, tmp_path: Path) -> None:
         rollup(minutes, by="lang")
     with pytest.raises(SketchError, match='the type of the key "lang" changed from string to int32'):
         rollup([minutes, minutes.withColumn("lang", F.length("lang"))])
+    with pytest.raises(TypeError, match="takes Spark DataFrames, got 'minutes'"):
+        rollup("minutes")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no tables were given"):
         rollup([])
     streamed = spark.readStream.schema(minutes.schema).parquet(str(tmp_path))
