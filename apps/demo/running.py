@@ -147,6 +147,7 @@ def shown(asked: Demo, servers: str, console: Console, stack: ExitStack) -> dict
     stack.callback(_end, apps)
     for one in apps:
         one.start(asked.seed, asked.seconds)
+    stack.push(lambda kind, *_: _stopping(kind, console))
     begun = time.monotonic()
     with showing(console) as show:
         while not all(one.found.done() for one in apps):
@@ -157,6 +158,12 @@ def shown(asked: Demo, servers: str, console: Console, stack: ExitStack) -> dict
             time.sleep(_LOOK_SECONDS)
     with stage(console, "counting exactly, to compare"):
         return {one.job.app.name: one.result() for one in apps}
+
+
+def _stopping(kind: type[BaseException] | None, console: Console) -> None:
+    """Say that an interrupt has been heard: what engines have begun takes them some seconds to end."""
+    if kind is KeyboardInterrupt:
+        console.print("stopping …")
 
 
 def _end(apps: Sequence[AppDemo]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -73,6 +75,28 @@ def test_an_app_that_fails_ends_the_demo_with_its_error(kafka, monkeypatch: pyte
             Console(file=io.StringIO()),
             stack,
         )
+
+
+def test_an_interrupt_is_answered_at_once(kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamgauge.apps.demo import running
+
+    said = io.StringIO()
+    heard: list[bool] = []
+
+    def engine(job: Job, feed: object, send: Callable[[], int], *_: object) -> None:
+        try:
+            send()
+        finally:
+            heard.append("stopping" in said.getvalue())
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(running.ENGINES, "local", engine)
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=time.monotonic, sleep=interrupted))
+    with pytest.raises(KeyboardInterrupt), ExitStack() as stack:
+        shown(Demo([app_of("iot")], {}, port=0), kafka.bootstrap_servers, Console(file=said), stack)
+    assert heard == [True]
 
 
 def test_an_end_is_told_to_all_apps_before_any_is_waited_for(kafka, monkeypatch: pytest.MonkeyPatch) -> None:
