@@ -59,6 +59,14 @@ def client_config(config: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in config.items() if not k.startswith(_READING + GROUP + _SENDING)}
 
 
+def admin_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What an administration client takes.
+
+    Who leads a partition is looked up in what it knows, which would be five minutes old by default.
+    """
+    return {"topic.metadata.refresh.interval.ms": 10_000, **client_config(config)}
+
+
 def member_config(config: Mapping[str, Any], group_id: str, member: str = "") -> dict[str, Any]:
     """A consumer that is a member of `group_id`, commits by hand and starts where told.
 

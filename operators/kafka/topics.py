@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, OffsetSpec, TopicMetadata
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from .clients import LIBRARY_LOG, client_config
+from .clients import LIBRARY_LOG, admin_config
 from .faults import passing, refused
 from .source import TopicPartition
 
@@ -53,9 +53,7 @@ class Admin(AdminClient):
     """An administration client that knows its brokers' addresses, for messages."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        # Who leads a partition is looked up in what it knows, which is five minutes old by default.
-        settings = {"topic.metadata.refresh.interval.ms": 10_000, **client_config(config)}
-        super().__init__(settings, logger=LIBRARY_LOG)
+        super().__init__(admin_config(config), logger=LIBRARY_LOG)
         self.address = str(config.get("bootstrap.servers", "no address"))
 
     def list_topics(self, topic: str | None = None, timeout: float = _SECONDS) -> ClusterMetadata:

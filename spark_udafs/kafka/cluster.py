@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, stop_never, wait_fixed
 
-from ...operators.kafka.clients import client_config, member_config
+from ...operators.kafka.clients import admin_config, member_config
 from ...operators.kafka.faults import may_pass, passing
 from .bounds import ByPartition, Place, Since, by_place
 from .offsets import Known, TopicPartition
@@ -40,9 +40,7 @@ class Cluster:
         self._options = options
         self._address = options.config["bootstrap.servers"]
         logger = logging.getLogger("streamgauge.kafka")
-        # Who leads a partition is looked up in what it knows, which is five minutes old by default.
-        settings = {"topic.metadata.refresh.interval.ms": 10_000, **client_config(options.config)}
-        self._admin = AdminClient(settings, logger=logger)
+        self._admin = AdminClient(admin_config(options.config), logger=logger)
         self._consumer: Any = None
         self._reached = False
         self._said_after = 0.0
