@@ -51,6 +51,7 @@ def test_all_that_is_put_in_is_told(kafka) -> None:
         account = result["account"]
         # Where its windows begin depends on the moment, so of some hundred estimates a few may be outside.
         inside = list(flags(result["answers"]))
+        assert result["all_inside_bounds"] == all(inside), name
         assert inside.count(False) <= 2 + 0.01 * len(inside) and len(inside) > 5, name
         assert account["read"] == account["counted"] + account["filtered"] > 0, name
     out = io.StringIO()
